@@ -1,0 +1,22 @@
+//! What jobs are made of: names, bounds, states, errors. No I/O.
+
+mod envelope;
+mod error;
+mod fingerprint;
+mod names;
+pub(crate) mod record;
+mod state;
+mod time;
+mod unique;
+
+pub use envelope::{Codec, Envelope, EnvelopeBuilder, MAX_BATCH, MAX_BATCH_BYTES, MAX_PAYLOAD};
+pub use error::StoreError;
+pub use fingerprint::Fingerprint;
+pub use names::{Fence, JobId, Kind, Namespace, Partition, QueueName, WorkerId};
+pub use state::State;
+pub use time::{MAX_DURATION, Timestamp, When};
+pub use unique::{Mode, Replace, Unique};
+
+pub(crate) use envelope::{DEFAULT_MAX_ATTEMPTS, DEFAULT_PRIORITY};
+pub(crate) use error::quoted;
+pub(crate) use time::{checked, checked_lease, millis};

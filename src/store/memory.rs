@@ -1,0 +1,8 @@
+//! The store in plain Rust.
+
+/// placeholder replaced by the builder of this file
+#[derive(Debug)]
+pub struct MemoryStore;
+/// placeholder replaced by the builder of this file
+#[derive(Debug)]
+pub struct ManualClock;

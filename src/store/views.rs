@@ -1,0 +1,218 @@
+//! What a store tells about jobs and queues.
+
+use crate::{
+    Undecodable,
+    model::{Envelope, Fence, JobId, State, Timestamp, WorkerId},
+};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// A job was admitted, or was there already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Enqueued {
+    /// The job.
+    pub id: JobId,
+    /// Where it is.
+    pub state: State,
+    /// It was there before this call, which wrote nothing.
+    pub existing: bool,
+}
+
+/// What a claim handed over.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Claim {
+    /// The jobs, in the order in which they are to run.
+    pub jobs: Vec<Claimed>,
+    /// Stopped at a bound with work left: call again at once.
+    pub more: bool,
+}
+
+/// A job in its holder's hands, whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claimed {
+    /// The job.
+    pub id: JobId,
+    /// The fence of this claim.
+    pub fence: Fence,
+    /// Failures that handlers reported before.
+    pub attempt: u32,
+    /// Times that a holder vanished before.
+    pub crash: u32,
+    /// When the lease ends, by the store's clock.
+    pub lease_expires_at: Timestamp,
+    /// What was enqueued and when; or why it cannot be decoded: then archive it as undecodable.
+    pub envelope: Result<(Envelope, Timestamp), Undecodable>,
+}
+
+/// What a sweep did, and what it saw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Swept {
+    /// Jobs that became due.
+    pub promoted: u64,
+    /// Jobs taken from holders whose lease ran out.
+    pub reclaimed: u64,
+    /// Jobs whose fingerprint entered quarantine.
+    pub quarantined: u64,
+    /// Jobs whose deadline passed.
+    pub expired: u64,
+    /// Finished jobs whose retention was over.
+    pub evicted: u64,
+    /// Something is ready to be claimed.
+    pub claimable: bool,
+    /// How long until the next scheduled or retry job is due; none if there is no such job.
+    pub next_due: Option<Duration>,
+}
+
+/// Whether a verb found something to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// Done.
+    Changed,
+    /// The job was in that state already.
+    Unchanged,
+}
+
+/// Everything known of a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobInfo {
+    /// The job.
+    pub id: JobId,
+    /// Where it is.
+    pub state: State,
+    /// What was enqueued and when, or why it cannot be decoded.
+    pub envelope: Result<(Envelope, Timestamp), Undecodable>,
+    /// Failures that handlers reported.
+    pub attempt: u32,
+    /// Times that a holder vanished.
+    pub crash: u32,
+    /// When a scheduled or retry job is due.
+    pub due_at: Option<Timestamp>,
+    /// Who runs it, if it is active.
+    pub holder: Option<Holder>,
+    /// The last failures, oldest first.
+    pub errors: Vec<Failure>,
+    /// The result of a completed job: a JSON text.
+    pub result: Option<Bytes>,
+    /// How a finished job ended.
+    pub ending: Option<Ending>,
+    /// When a finished job is evicted.
+    pub evicted_at: Option<Timestamp>,
+}
+
+/// Who runs a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// The worker.
+    pub worker: WorkerId,
+    /// Its fence.
+    pub fence: Fence,
+    /// When its lease ends.
+    pub lease_expires_at: Timestamp,
+}
+
+/// One failure: an attempt that the handler reported, or a crash.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// When, by the store's clock.
+    pub at: Timestamp,
+    /// Which attempt it was, counted from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    /// Which crash it was, counted from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crash: Option<u32>,
+    /// Who held the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
+    /// What the handler said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// How a job ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ending {
+    /// Why.
+    pub reason: EndingReason,
+    /// When, by the store's clock.
+    pub at: Timestamp,
+    /// Who held it then.
+    pub worker: Option<WorkerId>,
+}
+
+/// Why a job is finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndingReason {
+    /// Its handler succeeded.
+    Completed,
+    /// Its handler succeeded; its result was too large to be kept.
+    CompletedWithoutResult,
+    /// It failed as often as it may.
+    Exhausted,
+    /// Its handler gave it up.
+    Discarded,
+    /// It cannot be decoded.
+    Undecodable,
+    /// An operator ended it.
+    Operator,
+}
+
+impl EndingReason {
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Completed,
+        Self::CompletedWithoutResult,
+        Self::Exhausted,
+        Self::Discarded,
+        Self::Undecodable,
+        Self::Operator,
+    ];
+
+    /// The name used in keys and by the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::CompletedWithoutResult => "completed_without_result",
+            Self::Exhausted => "exhausted",
+            Self::Discarded => "discarded",
+            Self::Undecodable => "undecodable",
+            Self::Operator => "operator",
+        }
+    }
+}
+
+/// A queue's counters. All are exact at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueInfo {
+    /// The queue.
+    pub queue: String,
+    /// Jobs ready to run.
+    pub pending: u64,
+    /// Jobs due later.
+    pub scheduled: u64,
+    /// Jobs held by workers.
+    pub active: u64,
+    /// Failed jobs, due again later.
+    pub retry: u64,
+    /// Done jobs that are kept.
+    pub completed: u64,
+    /// Given-up jobs that are kept.
+    pub archived: u64,
+    /// Stopped jobs that are kept.
+    pub cancelled: u64,
+    /// Jobs whose fingerprint is quarantined.
+    pub quarantined: u64,
+    /// What backpressure judges: pending + scheduled + active + retry.
+    pub unfinished: u64,
+    /// The limit of unfinished jobs.
+    pub limit: Option<u64>,
+    /// Nothing is claimed.
+    pub paused: bool,
+    /// How long the job that is next in its lane has waited since it was due, at most.
+    pub oldest_pending_ms: Option<u64>,
+    /// Jobs completed on this day (UTC).
+    pub completed_today: u64,
+    /// Attempts that failed on this day (UTC).
+    pub failed_today: u64,
+}
