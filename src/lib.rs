@@ -2,5 +2,6 @@
 mod model;
 mod store;
 
-pub use model::*;
 pub use model::record::Undecodable;
+pub use model::*;
+pub use store::*;
