@@ -108,9 +108,9 @@ impl MemoryStore {
 
     async fn token(&self, queues: &[QueueName]) -> QueueName {
         loop {
-            // Interest first, then the look: a token left between the two is not missed.
-            let mut left = std::pin::pin!(self.token_left.notified());
-            left.as_mut().enable();
+            // Interest first, then the look: a token left between the two is not missed, because
+            // a `Notified` hears of every `notify_waiters` since it was made.
+            let left = self.token_left.notified();
             if let Some(queue) = self.take_token(queues) {
                 return queue;
             }
