@@ -2,5 +2,5 @@
 mod model;
 mod store;
 
-pub use model::*;
 pub use model::record::Undecodable;
+pub use model::*;
