@@ -221,6 +221,12 @@ impl EnvelopeBuilder {
         self
     }
 
+    /// Another queue.
+    pub fn queue(mut self, queue: QueueName) -> Self {
+        self.envelope.queue = queue;
+        self
+    }
+
     /// The encoded payload and how it is encoded.
     pub fn payload(mut self, payload: impl Into<Bytes>, codec: Codec) -> Self {
         self.envelope.payload = payload.into();
