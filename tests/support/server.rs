@@ -1,0 +1,230 @@
+//! A Redis or Valkey server of a test's own, gone with its handle.
+
+use super::PATIENCE;
+use std::fs::File;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Where a server listens.
+#[derive(Debug, Clone)]
+pub enum Address {
+    Unix(PathBuf),
+    Tcp(u16),
+}
+
+/// A server without persistence in a fresh directory. Killed, and the directory removed, on drop.
+#[derive(Debug)]
+pub struct Server {
+    // Declared first, so dropped first: the process goes before its directory.
+    process: Option<Process>,
+    address: Address,
+    args: Vec<String>,
+    dir: TempDir,
+}
+
+impl Server {
+    /// On a unix socket: no port to race for, and the fastest.
+    pub async fn start() -> Self {
+        Self::with_args(&[]).await
+    }
+
+    /// As [`start`](Self::start), with more arguments; they override the usual ones.
+    pub async fn with_args(args: &[&str]) -> Self {
+        let dir = fresh_dir();
+        let address = Address::Unix(dir.path().join("s"));
+        Self::launch(dir, address, args).await.unwrap_or_else(|log| panic!("{log}"))
+    }
+
+    /// On a free port of 127.0.0.1.
+    pub async fn start_tcp() -> Self {
+        Self::tcp_with_args(&[]).await
+    }
+
+    /// As [`start_tcp`](Self::start_tcp), with more arguments; they override the usual ones.
+    pub async fn tcp_with_args(args: &[&str]) -> Self {
+        // The port is free when it is chosen; somebody else may take it before the server does.
+        loop {
+            match Self::launch(fresh_dir(), Address::Tcp(free_port()), args).await {
+                Ok(server) => return server,
+                Err(log) if log.contains("Address already in use") => {}
+                Err(log) => panic!("{log}"),
+            }
+        }
+    }
+
+    async fn launch(dir: TempDir, address: Address, args: &[&str]) -> Result<Self, String> {
+        let args = args.iter().map(ToString::to_string).collect();
+        let mut server = Self { process: None, address, args, dir };
+        server.run().await?;
+        Ok(server)
+    }
+
+    pub fn address(&self) -> Address {
+        self.address.clone()
+    }
+
+    pub fn url(&self) -> String {
+        match &self.address {
+            Address::Unix(path) => format!("redis+unix://{}", path.display()),
+            Address::Tcp(port) => format!("redis://127.0.0.1:{port}"),
+        }
+    }
+
+    /// A connection of its own, to look at the data past the library and the proxy.
+    pub async fn connection(&self) -> redis::aio::MultiplexedConnection {
+        self.connect(PATIENCE).await.expect("the server answers")
+    }
+
+    async fn connect(
+        &self,
+        timeout: Duration,
+    ) -> redis::RedisResult<redis::aio::MultiplexedConnection> {
+        let config = redis::AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(timeout))
+            .set_response_timeout(Some(timeout));
+        let client = redis::Client::open(self.url())?;
+        client.get_multiplexed_async_connection_with_config(&config).await
+    }
+
+    /// SIGKILL, and waits for the end: what was not written to disk is gone.
+    pub fn kill(&mut self) {
+        self.process = None;
+    }
+
+    /// Kills the server if it runs, and starts it again in the same place.
+    pub async fn restart(&mut self) {
+        self.kill();
+        self.run().await.unwrap_or_else(|log| panic!("{log}"));
+    }
+
+    /// SIGSTOP: connections stay open, nothing is answered.
+    pub fn pause(&self) {
+        self.signal("-STOP");
+    }
+
+    /// SIGCONT: what arrived meanwhile is worked off.
+    pub fn resume(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, signal: &str) {
+        let process = self.process.as_ref().expect("the server runs");
+        let sent = Command::new("kill").arg(signal).arg(process.server.id().to_string()).status();
+        assert!(sent.expect("`kill` runs").success(), "kill {signal} failed");
+    }
+
+    /// Starts the process and waits until it answers. The error is what the server had to say.
+    async fn run(&mut self) -> Result<(), String> {
+        self.process = Some(Process::spawn(self.command(), self.dir.path()));
+        let started = Instant::now();
+        loop {
+            if self.answers().await {
+                return Ok(());
+            }
+            let process = self.process.as_mut().expect("just spawned");
+            let ended = process.server.try_wait().expect("a child can be waited for");
+            if ended.is_some() || started.elapsed() > PATIENCE {
+                self.process = None;
+                let log = std::fs::read_to_string(self.dir.path().join("log"));
+                return Err(format!("the server did not start: {}", log.unwrap_or_default()));
+            }
+            tokio::task::yield_now().await;
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// False also while it loads its data.
+    async fn answers(&self) -> bool {
+        let Ok(mut connection) = self.connect(Duration::from_secs(1)).await else { return false };
+        redis::cmd("PING").query_async::<()>(&mut connection).await.is_ok()
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(binary());
+        command.args(["--save", "", "--appendonly", "no", "--daemonize", "no", "--dir"]);
+        command.arg(self.dir.path());
+        match &self.address {
+            Address::Unix(path) => {
+                command.args(["--port", "0", "--unixsocket"]).arg(path);
+            }
+            Address::Tcp(port) => {
+                command.args(["--bind", "127.0.0.1", "--port"]).arg(port.to_string());
+            }
+        }
+        command.args(&self.args);
+        command
+    }
+}
+
+/// The server, and a shell that kills it should the test process die without dropping anything.
+#[derive(Debug)]
+struct Process {
+    server: Child,
+    watchdog: Child,
+}
+
+impl Process {
+    fn spawn(mut command: Command, dir: &std::path::Path) -> Self {
+        let log = File::create(dir.join("log")).expect("the directory is writable");
+        let server = command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("a file handle can be cloned"))
+            .stderr(log)
+            .spawn()
+            .unwrap_or_else(|error| panic!("{:?} does not run: {error}", command.get_program()));
+        // `read` ends when the pipe does, and only this process holds its other end.
+        let watchdog = Command::new("sh")
+            .args(["-c", r#"read _; kill -9 "$1"; rm -rf "$2""#, "watchdog"])
+            .arg(server.id().to_string())
+            .arg(dir)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("`sh` runs");
+        Self { server, watchdog }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // The watchdog first: after the server's end its process id may be somebody else's.
+        for child in [&mut self.watchdog, &mut self.server] {
+            // Either may have ended already, which is what is wanted.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn fresh_dir() -> TempDir {
+    tempfile::Builder::new().prefix("sprag-test-").tempdir().expect("a temporary directory")
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("a bound address").port()
+}
+
+/// `SPRAG_REDIS_SERVER`, else the first that is on the PATH.
+fn binary() -> &'static str {
+    static BINARY: OnceLock<String> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        let runs = |name: &&str| Command::new(name).arg("--version").output().is_ok();
+        std::env::var("SPRAG_REDIS_SERVER").unwrap_or_else(|_| {
+            ["redis-server", "valkey-server"].iter().find(|name| runs(name)).map_or_else(
+                || {
+                    panic!(
+                        "no redis-server or valkey-server on the PATH: run `scripts/need \
+                         redis-server`, or set SPRAG_REDIS_SERVER to the path of one"
+                    )
+                },
+                ToString::to_string,
+            )
+        })
+    })
+}
