@@ -1,9 +1,11 @@
 //! A Redis or Valkey server of a test's own, gone with its handle.
 
 use super::PATIENCE;
+use std::ffi::OsString;
 use std::fs::File;
+use std::io::Write;
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -113,20 +115,20 @@ impl Server {
 
     fn signal(&self, signal: &str) {
         let process = self.process.as_ref().expect("the server runs");
-        let sent = Command::new("kill").arg(signal).arg(process.server.id().to_string()).status();
+        let sent = Command::new("kill").arg(signal).arg(process.0.id().to_string()).status();
         assert!(sent.expect("`kill` runs").success(), "kill {signal} failed");
     }
 
     /// Starts the process and waits until it answers. The error is what the server had to say.
     async fn run(&mut self) -> Result<(), String> {
-        self.process = Some(Process::spawn(self.command(), self.dir.path()));
+        self.process = Some(Process::spawn(&self.command(), self.dir.path()));
         let started = Instant::now();
         loop {
             if self.answers().await {
                 return Ok(());
             }
             let process = self.process.as_mut().expect("just spawned");
-            let ended = process.server.try_wait().expect("a child can be waited for");
+            let ended = process.0.try_wait().expect("a child can be waited for");
             if ended.is_some() || started.elapsed() > PATIENCE {
                 self.process = None;
                 let log = std::fs::read_to_string(self.dir.path().join("log"));
@@ -143,61 +145,61 @@ impl Server {
         redis::cmd("PING").query_async::<()>(&mut connection).await.is_ok()
     }
 
-    fn command(&self) -> Command {
-        let mut command = Command::new(binary());
-        command.args(["--save", "", "--appendonly", "no", "--daemonize", "no", "--dir"]);
-        command.arg(self.dir.path());
-        match &self.address {
+    fn command(&self) -> Vec<OsString> {
+        let usual = ["--save", "", "--appendonly", "no", "--daemonize", "no", "--dir"];
+        let listen = match &self.address {
             Address::Unix(path) => {
-                command.args(["--port", "0", "--unixsocket"]).arg(path);
+                ["--port".into(), "0".into(), "--unixsocket".into(), path.into()]
             }
             Address::Tcp(port) => {
-                command.args(["--bind", "127.0.0.1", "--port"]).arg(port.to_string());
+                ["--bind".into(), "127.0.0.1".into(), "--port".into(), port.to_string().into()]
             }
-        }
-        command.args(&self.args);
+        };
+        let mut command = vec![binary().into()];
+        command.extend(usual.map(Into::into));
+        command.push(self.dir.path().into());
+        command.extend(listen);
+        command.extend(self.args.iter().map(Into::into));
         command
     }
 }
 
-/// The server, and a shell that kills it should the test process die without dropping anything.
+/// Becomes the server, leaving behind a shell that waits for a line on its standard input. A pipe
+/// that ends without one means that the test process died: the server goes too.
+const GUARDED: &str = r#"
+    exec 3<&0 </dev/null
+    { read _ <&3 && exit; kill -9 $$; rm -rf "$0"; } &
+    exec "$@" 3<&-
+"#;
+
+/// The server process, which does not outlive this one, however this one ends.
 #[derive(Debug)]
-struct Process {
-    server: Child,
-    watchdog: Child,
-}
+struct Process(Child);
 
 impl Process {
-    fn spawn(mut command: Command, dir: &std::path::Path) -> Self {
+    fn spawn(args: &[OsString], dir: &Path) -> Self {
         let log = File::create(dir.join("log")).expect("the directory is writable");
-        let server = command
-            .stdin(Stdio::null())
+        let shell = Command::new("sh")
+            .args(["-c", GUARDED])
+            .arg(dir)
+            .args(args)
+            .stdin(Stdio::piped())
             .stdout(log.try_clone().expect("a file handle can be cloned"))
             .stderr(log)
-            .spawn()
-            .unwrap_or_else(|error| panic!("{:?} does not run: {error}", command.get_program()));
-        // `read` ends when the pipe does, and only this process holds its other end.
-        let watchdog = Command::new("sh")
-            .args(["-c", r#"read _; kill -9 "$1"; rm -rf "$2""#, "watchdog"])
-            .arg(server.id().to_string())
-            .arg(dir)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("`sh` runs");
-        Self { server, watchdog }
+            .spawn();
+        Self(shell.expect("`sh` runs"))
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // The watchdog first: after the server's end its process id may be somebody else's.
-        for child in [&mut self.watchdog, &mut self.server] {
-            // Either may have ended already, which is what is wanted.
-            let _ = child.kill();
-            let _ = child.wait();
+        // Calls off the guard first: once waited for, the process id may be somebody else's.
+        if let Some(mut guard) = self.0.stdin.take() {
+            let _ = guard.write_all(b"\n");
         }
+        // It may have ended already, which is what is wanted.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
