@@ -5,6 +5,7 @@ mod support;
 use redis::aio::MultiplexedConnection;
 use redis::{ErrorKind, RedisError, RedisResult, Script};
 use std::time::{Duration, Instant};
+use support::resp::{frame_len, words};
 use support::{ANY_SCRIPT, PATIENCE, Proxy, Server};
 
 const PROBE: &str = "-- probe: counts its calls\nreturn redis.call('INCR', KEYS[1])";
@@ -321,15 +322,14 @@ async fn a_server_takes_arguments_and_keeps_its_place_over_a_restart() {
 #[tokio::test]
 async fn a_paused_server_answers_when_it_is_resumed() {
     let bench = Bench::new().await;
+    let timeout = Duration::from_millis(50);
+    let mut client = bench.client_with_timeout(timeout).await.expect("the proxy accepts");
     bench.server.pause();
-    let mut client = bench.client_with_timeout(Duration::from_millis(50)).await;
-    if let Ok(client) = &mut client {
-        let error = bench.probe(client).await.expect_err("nobody answers");
-        assert!(error.is_timeout(), "{error:?}");
-    }
+    let error = bench.probe(&mut client).await.expect_err("nobody answers");
+    assert!(error.is_timeout(), "{error:?}");
     bench.server.resume();
     let mut client = bench.client().await;
-    bench.probe(&mut client).await.expect("answered");
+    assert_eq!(bench.probe(&mut client).await.expect("answered"), 2, "the first was worked off");
 }
 
 #[tokio::test]
@@ -340,4 +340,40 @@ async fn a_dropped_server_leaves_nothing() {
     drop(server);
     let dir = std::path::Path::new(&socket).parent().expect("a directory");
     assert!(!dir.exists());
+}
+
+#[test]
+fn a_frame_is_whole_at_its_last_byte_and_not_before() {
+    let frames: [&[u8]; 8] = [
+        b"+OK\r\n",
+        b"$5\r\na\r\nbc\r\n",
+        b"$-1\r\n",
+        b"*-1\r\n",
+        b"*2\r\n:1\r\n*1\r\n$0\r\n\r\n",
+        b"%1\r\n+a\r\n,1.5\r\n",
+        b">2\r\n+a\r\n_\r\n",
+        b"|1\r\n+a\r\n+b\r\n:7\r\n",
+    ];
+    for frame in frames {
+        let mut stream = frame.to_vec();
+        stream.extend_from_slice(b"+next\r\n");
+        assert_eq!(frame_len(&stream).expect("valid"), Some(frame.len()));
+        for len in 0..frame.len() {
+            assert_eq!(frame_len(&frame[..len]).expect("valid so far"), None, "{len} bytes");
+        }
+    }
+}
+
+#[test]
+fn a_command_is_cut_into_words() {
+    let frame = b"*2\r\n$4\r\nECHO\r\n$4\r\n\r\n*1\r\n";
+    assert_eq!(words(frame).expect("valid"), [&b"ECHO"[..], b"\r\n*1"]);
+}
+
+#[test]
+fn what_is_not_resp_is_an_error() {
+    assert!(frame_len(b"PING\r\n").is_err());
+    assert!(frame_len(b"$x\r\n").is_err());
+    assert!(frame_len(b"\r\n").is_err());
+    assert!(words(b"+OK\r\n").is_err());
 }

@@ -6,7 +6,7 @@
 #![allow(unreachable_pub, reason = "a test crate has no outside; `pub` marks what tests call")]
 
 mod proxy;
-mod resp;
+pub mod resp;
 mod server;
 
 pub use proxy::{ANY_SCRIPT, On, Proxy};

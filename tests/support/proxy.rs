@@ -427,7 +427,7 @@ async fn accept(
         }
         drop(listener);
         // A socket that is bound and does not listen refuses, and keeps the port from others.
-        let socket = reserve(address).expect("the port is still ours");
+        let socket = reserve(address).await.expect("the port is still ours");
         state.send_replace(false);
         if orders.wait_for(|accepting| *accepting).await.is_err() {
             return;
@@ -437,12 +437,19 @@ async fn accept(
     }
 }
 
-fn reserve(address: SocketAddr) -> io::Result<TcpSocket> {
-    let socket = TcpSocket::new_v4()?;
-    // The old connections on this port may still be open.
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    Ok(socket)
+async fn reserve(address: SocketAddr) -> io::Result<TcpSocket> {
+    loop {
+        let socket = TcpSocket::new_v4()?;
+        // The old connections on this port may still be open.
+        socket.set_reuseaddr(true)?;
+        match socket.bind(address) {
+            // A child that is just being spawned has a copy of the listener until it executes.
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            bound => return bound.map(|()| socket),
+        }
+    }
 }
 
 async fn serve(shared: Arc<Shared>, mut client: TcpStream) {

@@ -30,7 +30,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
 }
 
 /// Length of the first frame in `buffer`; none if the rest of it is still to come.
-fn frame_len(buffer: &[u8]) -> io::Result<Option<usize>> {
+pub fn frame_len(buffer: &[u8]) -> io::Result<Option<usize>> {
     let mut at = 0;
     let mut frames_left = 1;
     while frames_left > 0 {
@@ -87,45 +87,4 @@ fn size(digits: &[u8]) -> io::Result<Option<usize>> {
 fn malformed(bytes: &[u8]) -> io::Error {
     let text = String::from_utf8_lossy(bytes).into_owned();
     io::Error::new(io::ErrorKind::InvalidData, format!("not RESP: {text:?}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{frame_len, words};
-
-    #[test]
-    fn a_frame_is_whole_at_its_last_byte_and_not_before() {
-        let frames: [&[u8]; 8] = [
-            b"+OK\r\n",
-            b"$5\r\na\r\nbc\r\n",
-            b"$-1\r\n",
-            b"*-1\r\n",
-            b"*2\r\n:1\r\n*1\r\n$0\r\n\r\n",
-            b"%1\r\n+a\r\n,1.5\r\n",
-            b">2\r\n+a\r\n_\r\n",
-            b"|1\r\n+a\r\n+b\r\n:7\r\n",
-        ];
-        for frame in frames {
-            let mut stream = frame.to_vec();
-            stream.extend_from_slice(b"+next\r\n");
-            assert_eq!(frame_len(&stream).expect("valid"), Some(frame.len()));
-            for len in 0..frame.len() {
-                assert_eq!(frame_len(&frame[..len]).expect("valid so far"), None, "{len} bytes");
-            }
-        }
-    }
-
-    #[test]
-    fn a_command_is_cut_into_words() {
-        let frame = b"*2\r\n$4\r\nECHO\r\n$4\r\n\r\n*1\r\n";
-        assert_eq!(words(frame).expect("valid"), [&b"ECHO"[..], b"\r\n*1"]);
-    }
-
-    #[test]
-    fn what_is_not_resp_is_an_error() {
-        assert!(frame_len(b"PING\r\n").is_err());
-        assert!(frame_len(b"$x\r\n").is_err());
-        assert!(frame_len(b"\r\n").is_err());
-        assert!(words(b"+OK\r\n").is_err());
-    }
 }

@@ -134,15 +134,19 @@ impl Server {
                 let log = std::fs::read_to_string(self.dir.path().join("log"));
                 return Err(format!("the server did not start: {}", log.unwrap_or_default()));
             }
-            tokio::task::yield_now().await;
+            // Not tokio's sleep: a test may have stopped its clock.
             std::thread::sleep(Duration::from_millis(2));
         }
     }
 
-    /// False also while it loads its data.
+    /// False also while it loads its data, and if somebody else has the port and answers.
     async fn answers(&self) -> bool {
         let Ok(mut connection) = self.connect(Duration::from_secs(1)).await else { return false };
-        redis::cmd("PING").query_async::<()>(&mut connection).await.is_ok()
+        let info = redis::cmd("INFO").arg("server").query_async(&mut connection).await;
+        let info: redis::InfoDict = info.unwrap_or_else(|_| redis::InfoDict::new(""));
+        let ping = redis::cmd("PING").query_async::<()>(&mut connection).await;
+        info.get("process_id") == self.process.as_ref().map(|process| process.0.id())
+            && ping.is_ok()
     }
 
     fn command(&self) -> Vec<OsString> {
@@ -207,9 +211,10 @@ fn fresh_dir() -> TempDir {
     tempfile::Builder::new().prefix("sprag-test-").tempdir().expect("a temporary directory")
 }
 
+/// From below the range that systems give to clients, so that it is still free for a restart.
 fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("a bound address").port()
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    std::iter::repeat_with(|| fastrand::u16(10_000..30_000)).find(is_free).expect("endless")
 }
 
 /// `SPRAG_REDIS_SERVER`, else the first that is on the PATH.
@@ -217,7 +222,8 @@ fn binary() -> &'static str {
     static BINARY: OnceLock<String> = OnceLock::new();
     BINARY.get_or_init(|| {
         let runs = |name: &&str| Command::new(name).arg("--version").output().is_ok();
-        std::env::var("SPRAG_REDIS_SERVER").unwrap_or_else(|_| {
+        let named = std::env::var("SPRAG_REDIS_SERVER").ok().filter(|name| !name.is_empty());
+        named.unwrap_or_else(|| {
             ["redis-server", "valkey-server"].iter().find(|name| runs(name)).map_or_else(
                 || {
                     panic!(
