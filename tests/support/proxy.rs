@@ -6,8 +6,8 @@
 //!
 //! A script call goes by the script's name, which the proxy is told ([`Proxy::name_script`]) or
 //! learns from a `SCRIPT LOAD` whose source begins `-- name: …`; any other command by its own, in
-//! lower case (`blpop`, `script load`). Whatever the proxy learned later, a call of a script without
-//! a name goes by its SHA1. [`ANY_SCRIPT`] stands for every script call.
+//! lower case (`blpop`, `script load`). A script that has no name yet goes by its SHA1.
+//! [`ANY_SCRIPT`] stands for every script call.
 //!
 //! Replies are matched to commands by their order. Pub/sub breaks that order: it passes through,
 //! but faults on a subscriber's own commands may strike the wrong frame.
