@@ -18,11 +18,11 @@ test: ## Run all tests; needs no running Redis, and installs redis-server if the
 		cargo test --all-features; \
 	fi
 
-# The test `lua` runs luacheck on the scripts as they are composed.
+# The tests of `store::redis::scripts` run luacheck on the scripts as they are composed.
 lint: ## Check the format, the lints of Rust, and the Lua scripts
 	cargo fmt --check
 	cargo clippy --all-targets --all-features -- -D warnings
-	cargo test --all-features --test lua
+	cargo test --quiet --all-features --lib scripts
 
 bench: ## Run the benchmarks
 	@scripts/need redis-server
