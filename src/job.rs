@@ -64,7 +64,11 @@ pub(crate) fn decode<T: DeserializeOwned>(codec: Codec, payload: &[u8]) -> Resul
             let mut decoder = rmp_serde::Deserializer::new(payload);
             decoder.set_max_depth(MAX_DEPTH);
             let value = T::deserialize(&mut decoder).map_err(|e| e.to_string())?;
-            if decoder.get_ref().is_empty() { Ok(value) } else { Err("bytes after the value".into()) }
+            if decoder.get_ref().is_empty() {
+                Ok(value)
+            } else {
+                Err("bytes after the value".into())
+            }
         }
         Codec::Json => serde_json::from_slice(payload).map_err(|e| e.to_string()),
         Codec::Raw => Err("a raw payload has no type".into()),

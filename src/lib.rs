@@ -24,5 +24,5 @@ pub use model::{
     Codec, Envelope, Fence, Fingerprint, JobId, Kind, Namespace, Partition, QueueName, State,
     StoreError, Timestamp, Unique, When, WorkerId,
 };
-pub use store::{Enqueued, MemoryStore, RedisStore, Store};
+pub use store::{Enqueued, ManualClock, MemoryStore, RedisStore, Store};
 pub use worker::{Context, Report, Verdict, Worker};

@@ -78,7 +78,9 @@ fn judge(
     cancelled: &CancellationToken,
 ) -> Settlement {
     let error = match said {
-        Ok(Said::Done(result)) => return Settlement::Complete(Complete { held: held.clone(), result }),
+        Ok(Said::Done(result)) => {
+            return Settlement::Complete(Complete { held: held.clone(), result });
+        }
         Ok(Said::Undecodable(why)) => return undecodable(held, why),
         Ok(Said::Failed(error)) => error,
         Err(panic) => format!("panicked: {}", panic_text(&*panic)).into(),
@@ -138,7 +140,8 @@ mod tests {
 
     #[test]
     fn the_wait_grows_is_capped_and_in_bounds() {
-        for (attempt, least, most) in [(1, 12.7, 17.3), (3, 26.3, 35.7), (900, 73_000.0, 99_400.0)] {
+        for (attempt, least, most) in [(1, 12.7, 17.3), (3, 26.3, 35.7), (900, 73_000.0, 99_400.0)]
+        {
             let seconds = backoff(attempt).as_secs_f64();
             assert!((least..=most).contains(&seconds), "{attempt}: {seconds}");
         }

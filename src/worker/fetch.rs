@@ -59,8 +59,10 @@ enum Round {
 
 impl Fetcher {
     pub(super) fn new(shared: Arc<Shared>, runs: TaskTracker) -> Self {
-        let source = |(queue, weight): &(QueueName, u32)| {
-            Source { queue: queue.clone(), weight: *weight, credit: 0.0 }
+        let source = |(queue, weight): &(QueueName, u32)| Source {
+            queue: queue.clone(),
+            weight: *weight,
+            credit: 0.0,
         };
         Self {
             slots: Arc::new(Semaphore::new(shared.concurrency)),
@@ -134,7 +136,11 @@ impl Fetcher {
     }
 
     /// One claim. Each job comes with the time until which its lease may be trusted.
-    async fn claim(&self, queue: &QueueName, count: usize) -> Result<(Vec<(Claimed, Instant)>, bool), ()> {
+    async fn claim(
+        &self,
+        queue: &QueueName,
+        count: usize,
+    ) -> Result<(Vec<(Claimed, Instant)>, bool), ()> {
         let Shared { store, id, lease, .. } = &*self.shared;
         let sent = Instant::now();
         match store.claim(queue, id, count.min(MAX_BATCH), *lease).await {
@@ -245,9 +251,9 @@ fn share_out(sources: &mut [Source], open: &[usize], free: usize) -> Vec<(usize,
     }
     let mut shares: Vec<(usize, usize)> = open.iter().map(|i| (*i, 0)).collect();
     for _ in 0..free {
-        let richest = shares.iter_mut().max_by(|a, b| {
-            sources[a.0].credit.total_cmp(&sources[b.0].credit).then(b.0.cmp(&a.0))
-        });
+        let richest = shares
+            .iter_mut()
+            .max_by(|a, b| sources[a.0].credit.total_cmp(&sources[b.0].credit).then(b.0.cmp(&a.0)));
         let Some((i, share)) = richest else { break };
         *share += 1;
         sources[*i].credit -= 1.0;

@@ -120,6 +120,7 @@ fn said<R: serde::Serialize, E: Into<Box<dyn Error + Send + Sync>>>(
 
 /// An error and all that caused it, on one line.
 pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |error: &&(dyn Error + 'static)| (*error).source());
+    let causes =
+        std::iter::successors(Some(error), |error: &&(dyn Error + 'static)| (*error).source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

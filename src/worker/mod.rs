@@ -88,7 +88,10 @@ struct Shared {
 
 impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("id", &self.id).field("queues", &self.queues).finish_non_exhaustive()
+        f.debug_struct("Shared")
+            .field("id", &self.id)
+            .field("queues", &self.queues)
+            .finish_non_exhaustive()
     }
 }
 

@@ -35,7 +35,12 @@ pub(super) fn trusted(sent: Instant, lease: Duration) -> Instant {
 
 impl Running {
     /// A job was claimed by a call sent at `sent`. Answers the token that tells its handler to stop.
-    pub(super) fn add(&self, queue: &QueueName, held: Held, deadline: Instant) -> CancellationToken {
+    pub(super) fn add(
+        &self,
+        queue: &QueueName,
+        held: Held,
+        deadline: Instant,
+    ) -> CancellationToken {
         let cancelled = CancellationToken::new();
         let key = (queue.clone(), held.id.clone());
         let lease = Lease { held, cancelled: cancelled.clone(), deadline, lost: false };
@@ -150,7 +155,10 @@ pub(super) async fn watch_deadlines(shared: Arc<Shared>) {
         tokio::time::sleep(often).await;
         let lost = shared.running.lose_overdue();
         if lost > 0 {
-            tracing::warn!(jobs = lost, "leases not extended in time; their handlers are told to stop");
+            tracing::warn!(
+                jobs = lost,
+                "leases not extended in time; their handlers are told to stop"
+            );
         }
     }
 }

@@ -143,7 +143,8 @@ async fn call(
         }
         Settlement::Retry(_) => {
             let states = store.retry(queue, &of_kind!(jobs, Retry)).await?;
-            let archived = states.iter().filter(|s| matches!(s, Ok(State::Archived))).count() as u64;
+            let archived =
+                states.iter().filter(|s| matches!(s, Ok(State::Archived))).count() as u64;
             let done = states.into_iter().map(|state| state.map(drop)).collect();
             let done = count(|report| &mut report.retried, done);
             let mut report = shared.report();

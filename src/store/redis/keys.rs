@@ -4,6 +4,7 @@ use crate::model::{Namespace, QueueName};
 use std::fmt::Write;
 
 /// Every key that a queue may have: the words after its hash tag.
+#[cfg(test)]
 pub(super) const KEYS: [&str; 31] = [
     "answers",
     "expiry",

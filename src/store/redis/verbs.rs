@@ -2,16 +2,14 @@
 
 use super::{Inner, RedisStore, checked, decode, keys, scripts::Verb, whole};
 use crate::{
-    model::{
-        Envelope, JobId, QueueName, State, StoreError, WorkerId, checked_lease, millis, quoted,
-    },
+    model::{Envelope, JobId, QueueName, State, StoreError, WorkerId, checked_lease, millis},
     store::{
         Archive, BatchError, Change, Claim, Complete, EndingReason, Enqueued, Held, JobInfo,
         Outcomes, Pace, QueueInfo, Retry, Snooze, Store, Swept, check_batch, check_count,
         check_enqueue, check_limit, settle::cut_error,
     },
 };
-use redis::{Cmd, Value};
+use redis::Cmd;
 use std::time::Duration;
 
 /// The end of a failure's JSON object, which the script begins.
@@ -80,7 +78,9 @@ impl Store for RedisStore {
     ) -> Result<Claim, StoreError> {
         check_count(count)?;
         let lease = millis(checked_lease(lease)?);
-        let args = |cmd: &mut Cmd| drop(cmd.arg(worker.as_str()).arg(count).arg(lease));
+        let args = |cmd: &mut Cmd| {
+            cmd.arg(worker.as_str()).arg(count).arg(lease);
+        };
         decode::claim(queue, self.0.verb(Verb::Claim, queue, &args).await?)
     }
 
@@ -112,10 +112,12 @@ impl Store for RedisStore {
         jobs: &[Complete],
     ) -> Result<Outcomes<()>, StoreError> {
         check_batch(jobs.len())?;
-        let result = |cmd: &mut Cmd, job: &Complete| match job.kept_result() {
-            (Some(result), _) => drop(cmd.arg([b"=", &result[..]].concat())),
-            (None, true) => drop(cmd.arg("!")),
-            (None, false) => drop(cmd.arg("")),
+        let result = |cmd: &mut Cmd, job: &Complete| {
+            match job.kept_result() {
+                (Some(result), _) => cmd.arg([b"=", &result[..]].concat()),
+                (None, true) => cmd.arg("!"),
+                (None, false) => cmd.arg(""),
+            };
         };
         checked(jobs, all_in_bounds(jobs), |jobs| {
             self.0.settle(Verb::Complete, queue, jobs, |job| &job.held, result, decode::fenced)
@@ -156,7 +158,9 @@ impl Store for RedisStore {
 
     async fn snooze(&self, queue: &QueueName, jobs: &[Snooze]) -> Result<Outcomes<()>, StoreError> {
         check_batch(jobs.len())?;
-        let rest = |cmd: &mut Cmd, job: &Snooze| drop(cmd.arg(millis(job.delay)));
+        let rest = |cmd: &mut Cmd, job: &Snooze| {
+            cmd.arg(millis(job.delay));
+        };
         checked(jobs, jobs.iter().map(Snooze::check).collect(), |jobs| {
             self.0.settle(Verb::Snooze, queue, jobs, |job| &job.held, rest, decode::fenced)
         })
@@ -178,7 +182,9 @@ impl Store for RedisStore {
         };
         let mut all = Swept::default();
         loop {
-            let args = |cmd: &mut Cmd| drop(cmd.arg(pace).arg(fastrand::f64()));
+            let args = |cmd: &mut Cmd| {
+                cmd.arg(pace).arg(fastrand::f64());
+            };
             let (slice, again) = decode::swept(self.0.repeated(Verb::Sweep, queue, &args).await?)?;
             all.add(slice);
             if !again {
@@ -196,7 +202,11 @@ impl Store for RedisStore {
         let mut outcomes = Vec::with_capacity(ids.len());
         while outcomes.len() < ids.len() {
             let rest: Vec<_> = ids[outcomes.len()..].iter().collect();
-            let args = |cmd: &mut Cmd| rest.iter().for_each(|id| drop(cmd.arg(id.as_str())));
+            let args = |cmd: &mut Cmd| {
+                for id in &rest {
+                    cmd.arg(id.as_str());
+                }
+            };
             let answer = self.0.verb(Verb::Cancel, queue, &args).await?;
             let decide = |line: &decode::Line<'_>, id: &JobId| {
                 decode::changed("cancel", "an unfinished job", line, id)
@@ -213,13 +223,17 @@ impl Store for RedisStore {
     async fn limit(&self, queue: &QueueName, limit: Option<u64>) -> Result<(), StoreError> {
         check_limit(limit)?;
         let limit = limit.map(|limit| limit.to_string()).unwrap_or_default();
-        let args = |cmd: &mut Cmd| drop(cmd.arg(&limit));
+        let args = |cmd: &mut Cmd| {
+            cmd.arg(&limit);
+        };
         let answer = self.0.verb(Verb::Limit, queue, &args).await?;
         self.0.register(queue, decode::made(&decode::lines(&answer)?)).await
     }
 
     async fn show(&self, queue: &QueueName, id: &JobId) -> Result<JobInfo, StoreError> {
-        let args = |cmd: &mut Cmd| drop(cmd.arg(id.as_str()));
+        let args = |cmd: &mut Cmd| {
+            cmd.arg(id.as_str());
+        };
         decode::job(queue, id, self.0.repeated(Verb::Show, queue, &args).await?)
     }
 

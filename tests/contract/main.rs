@@ -1,0 +1,46 @@
+//! The contract: one suite of facts, run on every store.
+//!
+//! * `backend` says what a store must bring along to be tried, and lists them;
+//! * `checked` asserts the invariants after every single call;
+//! * `trial` is what a case holds: a store, a queue of its own, a worker, and short verbs;
+//! * `words` are short names for what cases expect;
+//! * every other module holds the facts of one topic, and names them in `cases!` at its top.
+//!
+//! Time is virtual: no case sleeps. The only real time is that of a `wait` that must find nothing.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+#[macro_use]
+mod backend;
+mod checked;
+mod redis;
+mod trial;
+mod words;
+
+mod atomic;
+mod batch;
+mod bounds;
+mod bytes;
+mod cancel;
+mod claim;
+mod concurrent;
+mod crash;
+mod enqueue;
+mod extend;
+mod fence;
+mod ghosts;
+mod identity;
+mod limit;
+mod priority;
+mod queues;
+mod requeue;
+mod retention;
+mod settle;
+mod show;
+mod slices;
+mod stats;
+mod sweep;
+mod unique;
+mod unsupported;
+mod wake;
