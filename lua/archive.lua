@@ -14,7 +14,7 @@ local ids, fences = {}, {}
 for i = 4, #ARGV, 4 do
   ids[#ids + 1], fences[#fences + 1] = ARGV[i], ARGV[i + 1]
 end
-local entries, lines = holders(ids, fences), call('HMGET', errors, unpack(ids))
+local entries, lines = holders(ids, fences, true), call('HMGET', errors, unpack(ids))
 local given_up, new_lines = {}, {}
 for i, entry in ipairs(entries) do
   if entry then

@@ -199,9 +199,11 @@ end
 -- Wake-ups chain: a claim that leaves claimable jobs leaves a token for the next worker.
 local left = false
 if #ids == count or at_bound() then
+  local entries = ghosts_used - tonumber(settings[3] or 0)
   for priority in gmatch(lanes, '%d') do
-    left = left or call('LLEN', lane(priority)) > 0
+    entries = entries + call('LLEN', lane(priority))
   end
+  left = entries > 0
 end
 if left then
   leave_wake()

@@ -4,7 +4,7 @@
 -- ARGV: caller seq budget, then per job: id, fence, result ('' none, '!' dropped, '=' and its JSON)
 -- Reply: text: n OK | n STALE; RARE
 -- Cost: 10 commands a call (one more for a new caller), none per job; options add to it
--- Uses: clock repeats outcomes text chunks held day finish
+-- Uses: clock repeats outcomes text chunks held day finish tries
 local answers, expiry, jobs, meta, active, holder, stats, tries, errors, unique, completed,
   endings, results = unpack(KEYS)
 
@@ -16,7 +16,7 @@ local ids, fences = {}, {}
 for i = 4, #ARGV, 3 do
   ids[#ids + 1], fences[#fences + 1] = ARGV[i], ARGV[i + 1]
 end
-local entries = holders(ids, fences)
+local entries = holders(ids, fences, true)
 local tried = tonumber(call('HGET', meta, 'tried') or 0) > 0
 local done, deleted, kept_results = {}, {}, {}
 
@@ -56,7 +56,7 @@ open_writes()
 if #done > 0 then
   if full then
     if tried then
-      call('HINCRBY', meta, 'tried', -call('HDEL', tries, unpack(done)))
+      forget_tries(done)
       each('HDEL', errors, deleted)
     end
     each('HSET', results, kept_results)

@@ -4,7 +4,7 @@
 -- Reply: array of integers: pending scheduled active retry completed archived cancelled
 --        quarantined, unfinished, limit (-1 none), paused (0|1), oldest pending's age in ms (-1
 --        none), completed and failed today; MISSING
--- Cost: 12 commands, 1 per lane in use and up to 4 to find its oldest job
+-- Cost: 12 commands, and 3 per lane in use; up to 100 more where ghosts stand in front
 -- Uses: clock day lanes
 local jobs, meta, active, scheduled, retry, completed, archived, cancelled, quarantined, stats,
   ghosts = unpack(KEYS)
@@ -15,22 +15,24 @@ if not settings[1] then
 end
 local any_ghosts = tonumber(settings[4] or 0) > 0
 
--- When the job of an entry was due, or nil for one that is to be skipped.
-local function waits_since(priority, id)
-  if any_ghosts and call('HEXISTS', ghosts, priority .. ':' .. id) == 1 then
-    return nil
-  end
-  local head = string.match(call('HGET', jobs, id) or '', '^[^\n]*')
+-- When the job of a record was due.
+local function due_since(record)
+  local head = string.match(record, '^[^\n]*')
   return tonumber(string.match(head, ' run_at=(%d+)') or string.match(head, '^at=(%d+)'))
 end
 
--- Looks at two entries of a lane: ghosts in front of the oldest job make its age unknown, not wrong.
+-- Since when the lane's next job waits. Looks past at most 100 ghosts: then its age is unknown.
 local function oldest_in(priority)
-  local entries = call('LRANGE', lane(priority), -2, -1)
+  local entries, skip = call('LRANGE', lane(priority), any_ghosts and -100 or -1, -1), {}
   for i = #entries, 1, -1 do
-    local since = waits_since(priority, entries[i])
-    if since then
-      return since
+    local id = entries[i]
+    local name = priority .. ':' .. id
+    skip[id] = skip[id] or any_ghosts and tonumber(call('HGET', ghosts, name) or 0) or 0
+    if skip[id] > 0 then
+      skip[id] = skip[id] - 1
+    else
+      local record = call('HGET', jobs, id)
+      return record and due_since(record)
     end
   end
 end

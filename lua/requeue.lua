@@ -13,7 +13,7 @@ local ids, fences, returned = {}, {}, {}
 for i = 4, #ARGV, 2 do
   ids[#ids + 1], fences[#fences + 1] = ARGV[i], ARGV[i + 1]
 end
-local entries = holders(ids, fences)
+local entries = holders(ids, fences, true)
 local any_ghosts = tonumber(call('HGET', meta, 'ghosts') or 0) > 0
 for i, entry in ipairs(entries) do
   if entry then

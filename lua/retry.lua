@@ -3,7 +3,7 @@
 -- ARGV: caller seq budget, then per job: id, fence, delay (ms), end of its JSON failure
 -- Reply: text: n RETRY | n ARCHIVED | n STALE
 -- Cost: 17 commands a call, none per job
--- Uses: clock repeats outcomes text chunks held day finish failures wake due
+-- Uses: clock repeats outcomes text chunks held day finish failures tries wake due
 local answers, expiry, meta, active, holder, scheduled, retry, wake, tries, errors, unique,
   archived, endings, stats = unpack(KEYS)
 
@@ -15,7 +15,7 @@ local ids, fences = {}, {}
 for i = 4, #ARGV, 4 do
   ids[#ids + 1], fences[#fences + 1] = ARGV[i], ARGV[i + 1]
 end
-local entries = holders(ids, fences)
+local entries = holders(ids, fences, true)
 local counts, lines = call('HMGET', tries, unpack(ids)), call('HMGET', errors, unpack(ids))
 local failed, later, new_counts, new_lines, exhausted = {}, {}, {}, {}, 0
 local first_due = earliest_due() or math.huge
@@ -52,7 +52,7 @@ end
 open_writes()
 if #failed > 0 then
   each('ZADD', retry, later)
-  call('HINCRBY', meta, 'tried', each('HSET', tries, new_counts))
+  keep_tries(new_counts)
   each('HSET', errors, new_lines)
   write_finished(archived)
   release(failed)

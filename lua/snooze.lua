@@ -15,7 +15,7 @@ for i = 4, #ARGV, 3 do
 end
 local first_due = earliest_due() or math.huge
 local snoozed, later, earlier = {}, {}, false
-for i, entry in ipairs(holders(ids, fences)) do
+for i, entry in ipairs(holders(ids, fences, true)) do
   if entry then
     local due = now + tonumber(ARGV[3 + i * 3])
     snoozed[#snoozed + 1] = ids[i]

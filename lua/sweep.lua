@@ -4,14 +4,15 @@
 -- ARGV: shared|now, jitter (0 to 1)
 -- Reply: array of integers: again (0|1: a slice was full), promoted, reclaimed, quarantined,
 --        expired, evicted, claimable (0|1), ms until the next job is due (-1 none)
--- Cost: 8 commands a call with nothing to do; a slice touches at most 200 jobs. Repeats by nature
--- Uses: clock text chunks held wake lanes due failures
+-- Cost: 10 commands a call with nothing to do; a slice touches at most 200 jobs. Repeats by nature
+-- Uses: clock text chunks held wake lanes due failures tries
 local answers, expiry, jobs, meta, active, holder, scheduled, retry, completed, archived, cancelled,
   quarantined, tries, errors, endings, results, wake = unpack(KEYS)
 
 local PROMOTE, RECLAIM, EVICT, CALLERS, MEND, MAX_READ = 100, 50, 10, 100, 100, 1048576
 local TEN_YEARS = 3650 * 86400000
-local settings = call('HMGET', meta, 'lanes', 'swept_at', 'paused', 'mend')
+local settings = call('HMGET', meta, 'lanes', 'swept_at', 'paused', 'mend', 'ghosts',
+  'unfinished')
 local lanes = settings[1] or '4'
 local again, unfinished, to_pending = false, 0, 0
 
@@ -77,7 +78,7 @@ end
 
 local function forget_failures(ids)
   if #ids > 0 then
-    call('HINCRBY', meta, 'tried', -call('HDEL', tries, unpack(ids)))
+    forget_tries(ids)
     call('HDEL', errors, unpack(ids))
   end
 end
@@ -126,7 +127,7 @@ local function reclaim()
     call('LPUSH', lane(job[1]), job[2])
   end
   each('ZADD', retry, later)
-  call('HINCRBY', meta, 'tried', each('HSET', tries, new_counts))
+  keep_tries(new_counts)
   each('HSET', errors, new_lines)
   release(ids)
   forget_failures(gone)
@@ -187,6 +188,7 @@ end
 
 open_writes()
 local promoted, reclaimed, evicted = promote(), 0, 0
+local first_due = earliest_due() or math.huge
 local swept_at = tonumber(settings[2] or 0)
 if ARGV[1] == 'now' or now < swept_at or now - swept_at >= 1000 then
   local promote_again = again
@@ -195,7 +197,8 @@ if ARGV[1] == 'now' or now < swept_at or now - swept_at >= 1000 then
   evicted = evict()
   drop_callers()
   mend()
-  if not again then
+  -- A queue that nobody has made stays unmade.
+  if not again and settings[6] then
     call('HSET', meta, 'swept_at', now)
   end
   again = again or promote_again
@@ -203,15 +206,15 @@ end
 if unfinished ~= 0 then
   call('HINCRBY', meta, 'unfinished', unfinished)
 end
-if to_pending > 0 then
+local next_due = earliest_due()
+if to_pending > 0 or next_due and next_due < first_due then
   leave_wake()
 end
-local claimable = 0
+local claimable = -tonumber(settings[5] or 0)
 for priority in gmatch(settings[3] and '' or lanes, '%d') do
-  if claimable == 0 and call('LLEN', lane(priority)) > 0 then
-    claimable = 1
-  end
+  claimable = claimable + call('LLEN', lane(priority))
 end
-local next_due = earliest_due()
 next_due = next_due and math.max(next_due - now, 0) or -1
-return { again and 1 or 0, promoted, reclaimed, 0, 0, evicted, claimable, next_due }
+return {
+  again and 1 or 0, promoted, reclaimed, 0, 0, evicted, claimable > 0 and 1 or 0, next_due,
+}

@@ -1,12 +1,13 @@
 -- Ownership: `ids` and `fences` are parallel. Answers for each job its holder's entry,
 -- `<fence> <worker> <what settling needs>`, or false if (id, fence) does not hold it (any more).
-local function holders(ids, fences)
+-- A verb that settles ends a job's lease: the same job again in its call is not held.
+local function holders(ids, fences, settles)
   local entries = call('HMGET', holder, unpack(ids))
   local seen = {}
   for i = 1, #ids do
     local entry, prefix = entries[i], fences[i] .. ' '
     if entry and not seen[ids[i]] and sub(entry, 1, #prefix) == prefix then
-      seen[ids[i]] = true
+      seen[ids[i]] = settles
     else
       entries[i] = false
     end

@@ -12,7 +12,7 @@ macro_rules! sources {
 
 const PARTS: &[(&str, &str)] = sources!(
     "lib/chunks" "lib/clock" "lib/clock_virtual" "lib/day" "lib/due" "lib/failures" "lib/finish"
-    "lib/ghosts" "lib/held" "lib/lanes" "lib/outcomes" "lib/repeats" "lib/state" "lib/text"
+    "lib/ghosts" "lib/held" "lib/lanes" "lib/outcomes" "lib/repeats" "lib/state" "lib/text" "lib/tries"
     "lib/wake"
 );
 

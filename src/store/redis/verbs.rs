@@ -252,6 +252,10 @@ impl Store for RedisStore {
         queues: &[QueueName],
         timeout: Duration,
     ) -> Result<Option<QueueName>, StoreError> {
+        if queues.is_empty() {
+            tokio::time::sleep(timeout).await;
+            return Ok(None);
+        }
         let mut pop = redis::cmd("BLPOP");
         let keys: Vec<_> = queues.iter().map(|queue| self.0.wake_key(queue)).collect();
         // Zero would mean for ever.
