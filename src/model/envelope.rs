@@ -17,7 +17,9 @@ pub(crate) const DEFAULT_MAX_ATTEMPTS: u32 = 25;
 pub(crate) const DEFAULT_VERSION: u32 = 1;
 
 /// How the payload is encoded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Codec {
     /// MessagePack with field names.
@@ -156,7 +158,11 @@ impl Envelope {
     pub(crate) fn check(&self, max_payload: usize) -> Result<(), StoreError> {
         if self.payload.len() > max_payload {
             let bytes = format!("{} bytes", self.payload.len());
-            return Err(StoreError::invalid("payload", bytes, &format!("at most {max_payload} bytes")));
+            return Err(StoreError::invalid(
+                "payload",
+                bytes,
+                &format!("at most {max_payload} bytes"),
+            ));
         }
         if self.priority > 9 {
             return Err(StoreError::invalid("priority", self.priority, "0 to 9"));
@@ -190,7 +196,11 @@ fn check_headers(headers: &BTreeMap<String, String>) -> Result<(), StoreError> {
     }
     let bytes: usize = headers.iter().map(|(name, value)| name.len() + value.len()).sum();
     if bytes > 16 << 10 {
-        return Err(StoreError::invalid("headers", format!("{bytes} bytes"), "at most 16384 bytes"));
+        return Err(StoreError::invalid(
+            "headers",
+            format!("{bytes} bytes"),
+            "at most 16384 bytes",
+        ));
     }
     Ok(())
 }
@@ -208,6 +218,12 @@ impl EnvelopeBuilder {
     /// An id of the caller's own: 1 to 128 printable ASCII characters. Default: a new UUIDv7.
     pub fn id(mut self, id: JobId) -> Self {
         self.id = Some(id);
+        self
+    }
+
+    /// Another queue.
+    pub fn queue(mut self, queue: QueueName) -> Self {
+        self.envelope.queue = queue;
         self
     }
 

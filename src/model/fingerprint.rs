@@ -75,7 +75,10 @@ mod tests {
     #[test]
     fn a_length_prefix_keeps_kind_and_payload_apart() {
         assert_ne!(Fingerprint::of("ab", b"c"), Fingerprint::of("a", b"bc"));
-        assert_eq!(Fingerprint::new(Fingerprint::of("a", b"").as_str()), Ok(Fingerprint::of("a", b"")));
+        assert_eq!(
+            Fingerprint::new(Fingerprint::of("a", b"").as_str()),
+            Ok(Fingerprint::of("a", b""))
+        );
         assert!(Fingerprint::new("A0").is_err() && Fingerprint::new(&"A".repeat(32)).is_err());
     }
 }

@@ -166,7 +166,9 @@ mod tests {
         assert!(WorkerId::new("x".repeat(128)).is_ok() && WorkerId::new("x".repeat(129)).is_err());
         assert!(Namespace::new("x".repeat(64)).is_ok() && Namespace::new("x".repeat(65)).is_err());
         assert!(Partition::new("größe 1").is_ok() && Partition::new("a\u{7f}").is_err());
-        assert!(Partition::new("x".repeat(128)).is_ok() && Partition::new("x".repeat(129)).is_err());
+        assert!(
+            Partition::new("x".repeat(128)).is_ok() && Partition::new("x".repeat(129)).is_err()
+        );
     }
 
     #[test]

@@ -130,8 +130,11 @@ pub trait Store: std::fmt::Debug + Send + Sync {
     ) -> Result<Outcomes<crate::model::State>, StoreError>;
 
     /// Active → archived with the reason given.
-    async fn archive(&self, queue: &QueueName, jobs: &[Archive])
-    -> Result<Outcomes<()>, StoreError>;
+    async fn archive(
+        &self,
+        queue: &QueueName,
+        jobs: &[Archive],
+    ) -> Result<Outcomes<()>, StoreError>;
 
     /// Active → scheduled. Neither attempt nor crash is counted.
     async fn snooze(&self, queue: &QueueName, jobs: &[Snooze]) -> Result<Outcomes<()>, StoreError>;
@@ -152,8 +155,11 @@ pub trait Store: std::fmt::Debug + Send + Sync {
 
     /// Unfinished → cancelled, also while active: its holder's fence is superseded. Cancelled →
     /// unchanged. Another finished job is `Invalid`; no job is `NotFound`.
-    async fn cancel(&self, queue: &QueueName, ids: &[JobId])
-    -> Result<Outcomes<Change>, StoreError>;
+    async fn cancel(
+        &self,
+        queue: &QueueName,
+        ids: &[JobId],
+    ) -> Result<Outcomes<Change>, StoreError>;
 
     /// Sets or lifts the limit of unfinished jobs. Makes the queue if need be.
     async fn limit(&self, queue: &QueueName, limit: Option<u64>) -> Result<(), StoreError>;

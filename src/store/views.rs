@@ -1,5 +1,6 @@
 //! What a store tells about jobs and queues.
 
+use super::settle::ArchiveReason;
 use crate::{
     Undecodable,
     model::{Envelope, Fence, JobId, State, Timestamp, WorkerId},
@@ -62,6 +63,19 @@ pub struct Swept {
     pub claimable: bool,
     /// How long until the next scheduled or retry job is due; none if there is no such job.
     pub next_due: Option<Duration>,
+}
+
+impl Swept {
+    /// Adds what a later slice did; what that one saw replaces what this one saw.
+    pub(crate) fn add(&mut self, later: Self) {
+        self.promoted += later.promoted;
+        self.reclaimed += later.reclaimed;
+        self.quarantined += later.quarantined;
+        self.expired += later.expired;
+        self.evicted += later.evicted;
+        self.claimable = later.claimable;
+        self.next_due = later.next_due;
+    }
 }
 
 /// Whether a verb found something to do.
@@ -157,6 +171,15 @@ pub enum EndingReason {
     Undecodable,
     /// An operator ended it.
     Operator,
+}
+
+impl From<ArchiveReason> for EndingReason {
+    fn from(reason: ArchiveReason) -> Self {
+        match reason {
+            ArchiveReason::Discarded => Self::Discarded,
+            ArchiveReason::Undecodable => Self::Undecodable,
+        }
+    }
 }
 
 impl EndingReason {

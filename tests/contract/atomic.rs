@@ -1,7 +1,7 @@
 //! A batch of which all jobs are written, or none.
 
 use crate::trial::*;
-use sprag::{BatchError, Codec, Enqueued, Envelope, State, StoreError, Unique, When};
+use sprag::{Codec, Enqueued, Envelope, State, StoreError, Unique, When, store::BatchError};
 
 cases! {
     an_empty_atomic_batch_is_an_empty_answer,

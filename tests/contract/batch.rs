@@ -96,7 +96,7 @@ async fn each_of_a_thousand_has_its_own_outcome(t: Trial) {
 }
 
 async fn a_job_of_another_queue_is_refused(t: Trial) {
-    let other = t.other_queue();
+    let other = t.other_queue().await;
     let outcomes = t.offer_all(&[build(other.job()), build(t.named("a"))]).await;
     let text = format!("queue: {}; must be {}, as the call's", other.queue, t.queue);
     assert_eq!(outcomes[0], Err(invalid(&text)));

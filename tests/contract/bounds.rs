@@ -2,8 +2,9 @@
 
 use crate::trial::*;
 use sprag::{
-    Codec, EnvelopeBuilder, JobId, Kind, MAX_BATCH_BYTES, MAX_DURATION, Namespace, Partition,
-    QueueName, State, StoreError, Timestamp, Unique, When, WorkerId,
+    Codec, JobId, Kind, Namespace, Partition, QueueName, State, StoreError, Timestamp, Unique,
+    When, WorkerId,
+    model::{EnvelopeBuilder, MAX_BATCH_BYTES, MAX_DURATION},
 };
 use std::time::Duration;
 
@@ -182,8 +183,11 @@ async fn a_delay_is_from_one_millisecond_to_ten_years(t: Trial) {
 async fn a_bad_delay_is_that_items_alone(t: Trial) {
     t.offer_all(&t.jobs(2)).await;
     let jobs: Vec<_> = t.claim(2).await.iter().map(held).collect();
-    let retry =
-        |at: usize, delay| sprag::Retry { held: jobs[at].clone(), delay, error: String::new() };
+    let retry = |at: usize, delay| sprag::store::Retry {
+        held: jobs[at].clone(),
+        delay,
+        error: String::new(),
+    };
     let outcomes = t.store.retry(&t.queue, &[retry(0, ms(0)), retry(1, ms(1))]).await;
     let outcomes = outcomes.expect("the call is fine");
     assert!(matches!(outcomes[0], Err(StoreError::Invalid(_))), "{outcomes:?}");

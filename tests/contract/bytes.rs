@@ -55,7 +55,7 @@ fn printable() -> JobId {
 
 async fn an_id_of_all_printable_characters_works_in_every_verb(t: Trial) {
     for verb in Fenced::ALL {
-        let t = t.other_queue();
+        let t = t.other_queue().await;
         t.enqueue(t.job().id(printable())).await;
         let held = t.claim_one().await;
         assert_eq!(held.id, printable());
@@ -66,7 +66,7 @@ async fn an_id_of_all_printable_characters_works_in_every_verb(t: Trial) {
             _ => assert_eq!(t.offer(other).await, Err(conflict(&printable())), "{verb:?}"),
         }
     }
-    let t = t.other_queue();
+    let t = t.other_queue().await;
     t.job_in(sprag::State::Cancelled, t.job().id(printable())).await;
 }
 

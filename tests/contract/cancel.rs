@@ -1,7 +1,10 @@
 //! An operator stops a job.
 
 use crate::trial::*;
-use sprag::{Change, Ending, EndingReason, State};
+use sprag::{
+    State,
+    store::{Change, Ending, EndingReason},
+};
 
 cases! {
     an_unfinished_job_is_cancelled_in_every_state,
@@ -20,7 +23,7 @@ cases! {
 
 async fn an_unfinished_job_is_cancelled_in_every_state(t: Trial) {
     for state in UNFINISHED {
-        let t = t.other_queue();
+        let t = t.other_queue().await;
         let job = t.job_in(state, t.job()).await;
         assert_eq!(t.cancel(&job).await, Ok(Change::Changed), "{state}");
         let (info, counters) = (t.show(&job).await, t.info().await);

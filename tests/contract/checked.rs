@@ -2,8 +2,11 @@
 
 use crate::backend::Backend;
 use sprag::{
-    Archive, BatchError, Change, Claim, Complete, Enqueued, Envelope, Held, JobId, JobInfo,
-    Outcomes, Pace, QueueInfo, QueueName, Retry, Snooze, State, Store, StoreError, Swept, WorkerId,
+    Enqueued, Envelope, JobId, QueueName, State, Store, StoreError, WorkerId,
+    store::{
+        Archive, BatchError, Change, Claim, Complete, Held, JobInfo, Outcomes, Pace, QueueInfo,
+        Retry, Snooze, Swept,
+    },
 };
 use std::{fmt, sync::Arc, time::Duration};
 

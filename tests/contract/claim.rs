@@ -1,7 +1,10 @@
 //! What a claim hands over.
 
 use crate::trial::*;
-use sprag::{Claim, Holder, State};
+use sprag::{
+    State,
+    store::{Claim, Holder},
+};
 
 cases! {
     a_claimed_job_is_active_and_held,

@@ -1,7 +1,7 @@
 //! A holder that vanished: its lease runs out and is reclaimed.
 
 use crate::trial::*;
-use sprag::{Failure, JobId, MAX_DURATION, State};
+use sprag::{JobId, State, model::MAX_DURATION, store::Failure};
 use std::time::Duration;
 
 cases! {

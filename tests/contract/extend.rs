@@ -15,7 +15,7 @@ cases! {
 async fn a_lease_ends_a_lease_after_its_extension(t: Trial) {
     let job = t.job_in(State::Active, t.job().retention(DAY)).await;
     let holder = t.show(&job).await.holder.expect("held");
-    let held = sprag::Held { id: job.clone(), fence: holder.fence };
+    let held = sprag::store::Held { id: job.clone(), fence: holder.fence };
     t.advance(secs(10)).await;
     assert_eq!(t.extend(&held, secs(40)).await, Ok(()));
     let holder = t.show(&job).await.holder.expect("held");

@@ -1,7 +1,7 @@
 //! Ownership is (id, fence). Whoever does not hold a job changes nothing.
 
 use crate::trial::*;
-use sprag::{Fence, Held, State};
+use sprag::{Fence, State, store::Held};
 
 cases! {
     a_fence_is_the_clock_in_microseconds_or_more,
@@ -69,7 +69,7 @@ async fn fences_increase_over_the_end_of_all_jobs(t: Trial) {
 
 async fn an_expired_lease_that_is_not_reclaimed_still_counts(t: Trial) {
     for verb in Fenced::ALL {
-        let t = t.other_queue();
+        let t = t.other_queue().await;
         t.enqueue(t.job()).await;
         let held = t.claim_one().await;
         t.advance(2 * LEASE).await;
@@ -127,7 +127,7 @@ async fn a_settled_job_rejects_its_holder(t: Trial) {
     // An extended job is still held.
     for verb in Fenced::ALL.into_iter().filter(|verb| !matches!(verb, Fenced::Extend)) {
         for retention in [None, Some(DAY)] {
-            let t = t.other_queue();
+            let t = t.other_queue().await;
             t.enqueue(retention.into_iter().fold(t.job(), |job, d| job.retention(d))).await;
             let held = t.claim_one().await;
             verb.apply(&t, &held).await.expect("held");
@@ -153,7 +153,7 @@ async fn a_job_that_never_was_is_rejected(t: Trial) {
 
 async fn a_job_that_nobody_claimed_is_rejected(t: Trial) {
     for state in [State::Scheduled, State::Retry, State::Pending] {
-        let t = t.other_queue();
+        let t = t.other_queue().await;
         let job = t.job_in(state, t.job()).await;
         assert_rejected(&t, &Held { id: job, fence: Fence(0) }).await;
     }

@@ -1,7 +1,7 @@
 //! What leaves the middle of a lane, seen from outside: never claimed, never in the way.
 
 use crate::trial::*;
-use sprag::{Change, Enqueued, JobId, State};
+use sprag::{Enqueued, JobId, State, store::Change};
 
 cases! {
     a_job_cancelled_in_the_middle_is_skipped,
@@ -84,8 +84,10 @@ async fn an_id_that_moves_to_another_lane_runs_once_and_hides_nothing(t: Trial) 
     t.enqueue(t.named("a").priority(9)).await;
     t.enqueue_named(&["b"]).await;
     assert_eq!(t.claim_ids().await, ["a", "b"]);
-    let held =
-        sprag::Held { id: id("a"), fence: t.show(&id("a")).await.holder.expect("held").fence };
+    let held = sprag::store::Held {
+        id: id("a"),
+        fence: t.show(&id("a")).await.holder.expect("held").fence,
+    };
     t.complete(&held).await.expect("completed");
     t.enqueue_named(&["a", "c"]).await;
     assert_eq!(t.claim_ids().await, ["a", "c"]);

@@ -20,7 +20,7 @@ cases! {
 
 async fn the_same_job_again_is_existing_in_every_state(t: Trial) {
     for state in UNFINISHED.into_iter().chain(FINISHED) {
-        let t = t.other_queue();
+        let t = t.other_queue().await;
         let job = t.job_in(state, t.job()).await;
         let before = (t.show(&job).await, t.info().await);
         let answer = t.offer(t.job().id(job.clone())).await;
@@ -48,7 +48,7 @@ async fn an_existing_job_wakes_nobody(t: Trial) {
 
 async fn other_content_under_the_same_id_is_a_conflict_in_every_state(t: Trial) {
     for state in UNFINISHED.into_iter().chain(FINISHED) {
-        let t = t.other_queue();
+        let t = t.other_queue().await;
         let job = t.job_in(state, t.job()).await;
         let before = (t.show(&job).await, t.info().await);
         let other = t.job().id(job.clone()).payload("other", Codec::Raw);
@@ -73,7 +73,7 @@ async fn an_id_is_free_once_its_job_is_gone(t: Trial) {
 }
 
 async fn the_same_id_in_two_queues_is_two_jobs(t: Trial) {
-    let other = t.other_queue();
+    let other = t.other_queue().await;
     t.enqueue(t.named("a")).await;
     other.enqueue(other.named("a").payload("other", Codec::Raw)).await;
     let (held, others) = (t.claim_one().await, other.claim_one().await);

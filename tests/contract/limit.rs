@@ -31,7 +31,7 @@ async fn a_full_queue_refuses_with_its_numbers(t: Trial) {
 
 async fn every_unfinished_state_counts(t: Trial) {
     for state in UNFINISHED {
-        let t = t.other_queue();
+        let t = t.other_queue().await;
         t.limit(1).await;
         t.job_in(state, t.job()).await;
         assert_eq!(t.offer(t.job()).await, Err(full(&t, 1, 1)), "{state}");
@@ -40,7 +40,7 @@ async fn every_unfinished_state_counts(t: Trial) {
 
 async fn no_finished_state_counts(t: Trial) {
     for state in FINISHED {
-        let t = t.other_queue();
+        let t = t.other_queue().await;
         t.limit(1).await;
         t.job_in(state, t.job()).await;
         assert!(t.offer(t.job()).await.is_ok(), "{state}");

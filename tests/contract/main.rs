@@ -8,9 +8,13 @@
 //!
 //! Time is virtual: no case sleeps. The only real time is that of a `wait` that must find nothing.
 
+#[path = "../support/mod.rs"]
+mod support;
+
 #[macro_use]
 mod backend;
 mod checked;
+mod redis;
 mod trial;
 mod words;
 

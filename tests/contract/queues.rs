@@ -26,7 +26,7 @@ async fn an_enqueue_makes_the_queue(t: Trial) {
     assert!(!listed(&t).await);
     t.enqueue(t.job()).await;
     assert!(listed(&t).await);
-    let other = t.other_queue();
+    let other = t.other_queue().await;
     other.store.enqueue_atomic(&other.queue, &other.jobs(1)).await.expect("admitted");
     assert!(listed(&other).await);
 }
@@ -55,7 +55,7 @@ async fn a_queue_outlives_its_jobs(t: Trial) {
 
 async fn queues_are_sorted(t: Trial) {
     for _ in 0..12 {
-        let t = t.other_queue();
+        let t = t.other_queue().await;
         t.enqueue(t.job()).await;
     }
     let queues = t.store.queues().await.expect("queues");

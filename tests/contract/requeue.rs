@@ -1,7 +1,7 @@
 //! A worker that stops gives its jobs back to the front.
 
 use crate::trial::*;
-use sprag::{Held, State};
+use sprag::{State, store::Held};
 
 cases! {
     a_requeued_job_is_pending_at_the_front,

@@ -1,7 +1,7 @@
 //! A finished job is kept as long as it says, and then it is gone with all that is known of it.
 
 use crate::trial::*;
-use sprag::{Codec, EnvelopeBuilder, State, StoreError, Unique};
+use sprag::{Codec, State, StoreError, Unique, model::EnvelopeBuilder};
 use std::time::Duration;
 
 cases! {
@@ -88,7 +88,7 @@ async fn an_evicted_job_is_gone_with_everything(t: Trial) {
 
 async fn an_evicted_job_frees_its_id(t: Trial) {
     for state in FINISHED {
-        let t = t.other_queue();
+        let t = t.other_queue().await;
         t.job_in(state, t.named("a").unique(Unique::key("k"))).await;
         assert_eq!(t.sweep_after(90 * DAY).await.evicted, 1);
         t.enqueue(t.named("a").payload("other", Codec::Raw)).await;

@@ -2,8 +2,8 @@
 
 use crate::trial::*;
 use sprag::{
-    Archive, ArchiveReason, Complete, Ending, EndingReason, Failure, Held, Snooze, State,
-    StoreError,
+    State, StoreError,
+    store::{Archive, ArchiveReason, Complete, Ending, EndingReason, Failure, Held, Snooze},
 };
 
 cases! {
@@ -257,7 +257,7 @@ async fn the_second_settlement_in_a_call_is_rejected(t: Trial) {
     assert_eq!(t.store.requeue(&t.queue, &twice(&held)).await, second(&held.id));
 
     let held = t.claim_one().await;
-    let retry = |held| sprag::Retry { held, delay: secs(1), error: String::new() };
+    let retry = |held| sprag::store::Retry { held, delay: secs(1), error: String::new() };
     let outcomes = t.store.retry(&t.queue, &twice(&held).map(retry)).await;
     assert_eq!(outcomes, Ok(vec![Ok(State::Retry), Err(rejected(&held.id))]));
     assert_eq!(t.show(&held.id).await.attempt, 1);

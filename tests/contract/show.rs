@@ -1,7 +1,10 @@
 //! Everything known of a job.
 
 use crate::trial::*;
-use sprag::{Ending, EndingReason, JobInfo, State};
+use sprag::{
+    State,
+    store::{Ending, EndingReason, JobInfo},
+};
 
 cases! {
     an_absent_job_is_not_found,

@@ -2,8 +2,9 @@
 
 use crate::trial::*;
 use sprag::{
-    Archive, ArchiveReason, Codec, Complete, Fence, Held, JobId, MAX_BATCH_BYTES, Retry, Snooze,
-    StoreError,
+    Codec, Fence, JobId, StoreError,
+    model::MAX_BATCH_BYTES,
+    store::{Archive, ArchiveReason, Complete, Held, Retry, Snooze},
 };
 
 cases! {

@@ -1,7 +1,7 @@
 //! What a queue counts.
 
 use crate::trial::*;
-use sprag::{QueueInfo, State, When};
+use sprag::{State, When, store::QueueInfo};
 
 cases! {
     every_state_is_counted,

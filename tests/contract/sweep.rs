@@ -1,7 +1,10 @@
 //! What a sweep does and tells.
 
 use crate::trial::*;
-use sprag::{Pace, State, Swept, When};
+use sprag::{
+    State, When,
+    store::{Pace, Swept},
+};
 
 cases! {
     an_absent_queue_sweeps_to_nothing_and_is_not_made,
@@ -144,7 +147,7 @@ async fn a_sweep_now_counts_as_the_last_one(t: Trial) {
 }
 
 async fn one_queues_sweep_is_not_anothers(t: Trial) {
-    let other = t.other_queue();
+    let other = t.other_queue().await;
     for t in [&t, &other] {
         t.job_in(State::Active, t.job()).await;
     }

@@ -2,9 +2,13 @@
 
 use crate::{backend::Backend, checked::Checked};
 use sprag::{
-    Archive, ArchiveReason, Change, Claimed, Codec, Complete, Enqueued, Envelope, EnvelopeBuilder,
-    Held, JobId, JobInfo, Kind, Outcomes, Pace, QueueInfo, QueueName, Retry, Snooze, State, Store,
-    StoreError, Swept, Timestamp, When, WorkerId,
+    Codec, Enqueued, Envelope, JobId, Kind, QueueName, State, Store, StoreError, Timestamp, When,
+    WorkerId,
+    model::EnvelopeBuilder,
+    store::{
+        Archive, ArchiveReason, Change, Claimed, Complete, Held, JobInfo, Outcomes, Pace,
+        QueueInfo, Retry, Snooze, Swept,
+    },
 };
 use std::{sync::Arc, time::Duration};
 
@@ -25,13 +29,13 @@ impl Trial {
     pub(crate) async fn on<B: Backend + 'static>() -> Self {
         let backend: Arc<dyn Backend> = Arc::new(B::start().await);
         let store = Arc::new(Checked { store: backend.store(), backend: backend.clone() });
-        let (queue, worker) = (backend.queue(), worker("worker:1"));
+        let (queue, worker) = (backend.queue().await, worker("worker:1"));
         Self { backend, store, queue, worker }
     }
 
     /// The same store, seen from another queue.
-    pub(crate) fn other_queue(&self) -> Self {
-        Self { queue: self.backend.queue(), ..self.clone() }
+    pub(crate) async fn other_queue(&self) -> Self {
+        Self { queue: self.backend.queue().await, ..self.clone() }
     }
 
     /// The same queue, seen by another worker.

@@ -1,7 +1,7 @@
 //! A unique key is held from the enqueue until its job is finished.
 
 use crate::trial::*;
-use sprag::{Codec, EnvelopeBuilder, Kind, State, Unique};
+use sprag::{Codec, Kind, State, Unique, model::EnvelopeBuilder};
 
 cases! {
     a_held_key_refuses_and_names_its_holder_in_every_unfinished_state,
@@ -39,7 +39,7 @@ async fn assert_held(t: &Trial, holder: &sprag::JobId) {
 
 async fn a_held_key_refuses_and_names_its_holder_in_every_unfinished_state(t: Trial) {
     for state in UNFINISHED {
-        let t = t.other_queue();
+        let t = t.other_queue().await;
         let holder = t.job_in(state, keyed(&t, "k")).await;
         assert_held(&t, &holder).await;
         assert_eq!(t.state(&holder).await, state);
@@ -48,7 +48,7 @@ async fn a_held_key_refuses_and_names_its_holder_in_every_unfinished_state(t: Tr
 
 async fn a_key_is_free_in_every_finished_state(t: Trial) {
     for state in FINISHED {
-        let t = t.other_queue();
+        let t = t.other_queue().await;
         t.job_in(state, keyed(&t, "k")).await;
         let next = t.enqueue(keyed(&t, "k")).await;
         assert_held(&t, &next).await;
@@ -70,7 +70,7 @@ async fn a_key_is_free_once_its_job_is_exhausted(t: Trial) {
 
 async fn a_key_is_free_once_its_job_is_evicted(t: Trial) {
     for state in FINISHED {
-        let t = t.other_queue();
+        let t = t.other_queue().await;
         t.job_in(state, keyed(&t, "k")).await;
         assert_eq!(t.sweep_after(91 * DAY).await.evicted, 1, "{state}");
         t.enqueue(keyed(&t, "k")).await;
@@ -117,7 +117,7 @@ async fn a_key_stays_held_while_its_job_is_active_again(t: Trial) {
 
 async fn a_job_that_had_the_key_frees_nothing_when_it_is_evicted(t: Trial) {
     for state in FINISHED {
-        let t = t.other_queue();
+        let t = t.other_queue().await;
         t.job_in(state, keyed(&t, "k")).await;
         let holder = t.enqueue(keyed(&t, "k")).await;
         assert_eq!(t.sweep_after(91 * DAY).await.evicted, 1, "{state}");
@@ -169,6 +169,6 @@ async fn a_key_by_payload_admits_one_job_per_content(t: Trial) {
 
 async fn a_key_of_one_queue_is_free_in_another(t: Trial) {
     t.enqueue(keyed(&t, "k")).await;
-    let other = t.other_queue();
+    let other = t.other_queue().await;
     other.enqueue(keyed(&other, "k")).await;
 }

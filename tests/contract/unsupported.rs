@@ -1,7 +1,10 @@
 //! A field that has no meaning yet is refused by name: a knob that did nothing would be a lie.
 
 use crate::trial::*;
-use sprag::{EnvelopeBuilder, Mode, Replace, Unique, When};
+use sprag::{
+    Unique, When,
+    model::{EnvelopeBuilder, Mode, Replace},
+};
 
 cases! {
     a_deadline_is_refused,

@@ -32,7 +32,7 @@ cases! {
 }
 
 /// A held job in a queue without a token.
-async fn quiet_held(t: &Trial) -> sprag::Held {
+async fn quiet_held(t: &Trial) -> sprag::store::Held {
     t.enqueue(t.job()).await;
     let held = t.claim_one().await;
     assert!(t.token().await, "the enqueue left it");
@@ -200,12 +200,12 @@ async fn wake_leaves_one_token(t: Trial) {
 
 async fn a_token_of_one_queue_is_not_anothers(t: Trial) {
     t.enqueue(t.job()).await;
-    assert!(!t.other_queue().token().await);
+    assert!(!t.other_queue().await.token().await);
     assert!(t.token().await);
 }
 
 async fn a_wait_on_several_queues_names_the_one(t: Trial) {
-    let others = [t.other_queue(), t.other_queue()];
+    let others = [t.other_queue().await, t.other_queue().await];
     let queues = [&others[0], &t, &others[1]].map(|t| t.queue.clone());
     t.enqueue(t.job()).await;
     let wait = t.store.wait(&queues, secs(5)).await;

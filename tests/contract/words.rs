@@ -1,6 +1,10 @@
 //! Short words for names, holders and expected answers.
 
-use sprag::{Claimed, Envelope, EnvelopeBuilder, Fence, Held, JobId, State, StoreError, WorkerId};
+use sprag::{
+    Envelope, Fence, JobId, State, StoreError, WorkerId,
+    model::EnvelopeBuilder,
+    store::{Claimed, Held},
+};
 use std::time::Duration;
 
 pub(crate) const LEASE: Duration = secs(30);

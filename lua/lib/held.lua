@@ -1,0 +1,35 @@
+-- Ownership: `ids` and `fences` are parallel. Answers for each job its holder's entry,
+-- `<fence> <worker> <what settling needs>`, or false if (id, fence) does not hold it (any more).
+-- A verb that settles ends a job's lease: the same job again in its call is not held.
+local function holders(ids, fences, settles)
+  local entries = call('HMGET', holder, unpack(ids))
+  local seen = {}
+  for i = 1, #ids do
+    local entry, prefix = entries[i], fences[i] .. ' '
+    if entry and not seen[ids[i]] and sub(entry, 1, #prefix) == prefix then
+      seen[ids[i]] = settles
+    else
+      entries[i] = false
+    end
+  end
+  return entries
+end
+
+local function worker_of(entry)
+  return match(entry, '^%d+ (%S+)')
+end
+
+-- The first write of a script that must work when memory is full: a deletion is allowed then, and
+-- so is all that follows it in the script.
+local function open_writes()
+  call('HDEL', holder, '')
+end
+
+-- Ends the leases, after the jobs have their next place: a script that dies between the two leaves
+-- them in two, not in none.
+local function release(ids)
+  if #ids > 0 then
+    call('ZREM', active, unpack(ids))
+    call('HDEL', holder, unpack(ids))
+  end
+end

@@ -1,0 +1,7 @@
+-- Short names for what reads texts, and the parts of records and holders.
+local sub, match, find, gmatch = string.sub, string.match, string.find, string.gmatch
+
+-- The value of a header field, or nil. `text` is a part of a header line, never a payload.
+local function field(text, name)
+  return match(text, ' ' .. name .. '=(%S+)')
+end

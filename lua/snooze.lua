@@ -1,0 +1,36 @@
+-- snooze: active jobs run later; no attempt is counted.
+-- KEYS: answers expiry active holder scheduled retry wake
+-- ARGV: caller seq budget, then per job: id fence delay (ms)
+-- Reply: text: n OK | n STALE
+-- Cost: 8 commands a call, none per job
+-- Uses: clock repeats outcomes text chunks held wake due
+local answers, expiry, active, holder, scheduled, retry, wake = unpack(KEYS)
+
+if kept then
+  return kept
+end
+local ids, fences = {}, {}
+for i = 4, #ARGV, 3 do
+  ids[#ids + 1], fences[#fences + 1] = ARGV[i], ARGV[i + 1]
+end
+local first_due = earliest_due() or math.huge
+local snoozed, later, earlier = {}, {}, false
+for i, entry in ipairs(holders(ids, fences, true)) do
+  if entry then
+    local due = now + tonumber(ARGV[3 + i * 3])
+    snoozed[#snoozed + 1] = ids[i]
+    later[#later + 1], later[#later + 2] = due, ids[i]
+    earlier = earlier or due < first_due
+    outcome('OK')
+  else
+    outcome('STALE')
+  end
+end
+
+open_writes()
+each('ZADD', scheduled, later)
+release(snoozed)
+if earlier then
+  leave_wake()
+end
+return keep(outcomes())

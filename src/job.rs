@@ -1,0 +1,100 @@
+//! A job's Rust type.
+
+use crate::model::{Codec, StoreError, Unique};
+use serde::{Serialize, de::DeserializeOwned};
+use std::time::Duration;
+
+/// A type whose values are payloads: what producers enqueue and handlers receive.
+///
+/// ```
+/// #[derive(serde::Serialize, serde::Deserialize)]
+/// struct SendWelcome { user: u64 }
+///
+/// impl sprag::Job for SendWelcome {
+///     const KIND: &'static str = "email:welcome";
+///     const QUEUE: &'static str = "email";
+/// }
+/// ```
+pub trait Job: Serialize + DeserializeOwned + Send + 'static {
+    /// The type's name and dispatch key; never change it while jobs of it wait.
+    const KIND: &'static str;
+    /// Where its jobs go unless the producer says otherwise.
+    const QUEUE: &'static str = "default";
+    /// How payloads are encoded.
+    const CODEC: Codec = Codec::MsgPack;
+    /// The version of this type, for the day on which its fields change.
+    const VERSION: u32 = 1;
+    /// 0 to 9, higher first.
+    const PRIORITY: u8 = 4;
+    /// Failed attempts before a job is archived, 1 to 1,000.
+    const MAX_ATTEMPTS: u32 = 25;
+    /// How long one attempt may take.
+    const TIMEOUT: Option<Duration> = None;
+    /// How long a completed job, and its result, is kept.
+    const RETENTION: Option<Duration> = None;
+
+    /// The unique key of this job, if it has one.
+    fn unique(&self) -> Option<Unique> {
+        None
+    }
+}
+
+/// Encodes a payload.
+///
+/// # Errors
+/// `Invalid` if the type cannot be encoded, or the codec is [`Codec::Raw`], which knows no types.
+pub(crate) fn encode<T: Serialize>(codec: Codec, payload: &T) -> Result<Vec<u8>, StoreError> {
+    let cannot = |error: &dyn std::fmt::Display| {
+        StoreError::Invalid(format!("payload: cannot be encoded as {}: {error}", codec.as_str()))
+    };
+    match codec {
+        Codec::MsgPack => rmp_serde::to_vec_named(payload).map_err(|e| cannot(&e)),
+        Codec::Json => serde_json::to_vec(payload).map_err(|e| cannot(&e)),
+        Codec::Raw => Err(cannot(&"a raw payload is bytes, not a type")),
+    }
+}
+
+/// Nesting deeper than this is refused: a decoder's stack is finite.
+const MAX_DEPTH: usize = 64;
+
+/// Decodes a payload; all of it must be used.
+pub(crate) fn decode<T: DeserializeOwned>(codec: Codec, payload: &[u8]) -> Result<T, String> {
+    match codec {
+        Codec::MsgPack => {
+            let mut decoder = rmp_serde::Deserializer::new(payload);
+            decoder.set_max_depth(MAX_DEPTH);
+            let value = T::deserialize(&mut decoder).map_err(|e| e.to_string())?;
+            if decoder.get_ref().is_empty() {
+                Ok(value)
+            } else {
+                Err("bytes after the value".into())
+            }
+        }
+        Codec::Json => serde_json::from_slice(payload).map_err(|e| e.to_string()),
+        Codec::Raw => Err("a raw payload has no type".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_codec_but_raw_round_trips_and_refuses_what_is_left_over() {
+        for codec in [Codec::MsgPack, Codec::Json] {
+            let mut bytes = encode(codec, &(1u8, "x")).expect("encodes");
+            assert_eq!(decode::<(u8, String)>(codec, &bytes), Ok((1, "x".to_owned())));
+            bytes.push(b'1');
+            assert!(decode::<(u8, String)>(codec, &bytes).is_err(), "{codec:?}");
+        }
+        assert!(encode(Codec::Raw, &1).is_err() && decode::<u8>(Codec::Raw, b"1").is_err());
+    }
+
+    #[test]
+    fn deep_nesting_is_an_error_and_not_a_crash() {
+        #[derive(serde::Deserialize)]
+        struct Nest(#[allow(dead_code, reason = "only its depth matters")] Vec<Nest>);
+        let deep = vec![0x91; 100_000];
+        assert!(decode::<Nest>(Codec::MsgPack, &deep).is_err());
+    }
+}

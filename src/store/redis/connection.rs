@@ -1,0 +1,193 @@
+//! Connections: a shared multiplexed one for commands, and one for each blocked wait.
+
+use super::fault::Fault;
+use crate::model::StoreError;
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, ConnectionInfo, IntoConnectionInfo, Value,
+    aio::MultiplexedConnection, io::tcp::TcpSettings,
+};
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::time::{Instant, timeout};
+
+/// How long a TCP connection and its greeting may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a command may take. The slowest are scripts over 1,000 jobs: some ms.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// A blocked wait that is so much over its time hangs on a dead connection.
+const WATCHDOG: Duration = Duration::from_secs(2);
+/// Waits between tries to connect: from the first, doubling up to the last, less up to a half.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+/// A log line about an unreachable server at most so often.
+const LOG_PAUSE: Duration = Duration::from_secs(3);
+
+/// The way to one server.
+pub(super) struct Link {
+    client: Client,
+    commands: tokio::sync::Mutex<Option<MultiplexedConnection>>,
+    idle_waiters: Mutex<Vec<MultiplexedConnection>>,
+    gate: Mutex<Gate>,
+}
+
+/// Lets one try to connect pass per back-off, whoever asks: no storm when the server is away.
+#[derive(Default)]
+struct Gate {
+    failures: u32,
+    closed_until: Option<Instant>,
+    last_error: String,
+    logged_at: Option<Instant>,
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Link({})", self.client.get_connection_info().addr())
+    }
+}
+
+impl Link {
+    /// Reads the URL; connects at the first call.
+    pub(super) fn open(url: &str) -> Result<Self, StoreError> {
+        let info = connection_info(url)?;
+        let client = Client::open(info).map_err(|e| bad_url(&e))?;
+        Ok(Self {
+            client,
+            commands: tokio::sync::Mutex::new(None),
+            idle_waiters: Mutex::new(Vec::new()),
+            gate: Mutex::new(Gate::default()),
+        })
+    }
+
+    /// Sends a command on the shared connection.
+    pub(super) async fn send(&self, cmd: &Cmd) -> Result<Value, Fault> {
+        let mut connection = self.commands().await?;
+        let answer = connection.send_packed_command(cmd).await.and_then(Value::extract_error);
+        let fault = match answer {
+            Ok(value) => return Ok(value),
+            Err(error) => Fault::from(error),
+        };
+        if fault.discard {
+            self.discard(&fault).await;
+        }
+        Err(fault)
+    }
+
+    /// Sends a command that blocks on the server for up to `block`, on a connection of its own
+    /// that has no response timeout (it would lose what the command took) but a watchdog.
+    pub(super) async fn send_blocking(&self, cmd: &Cmd, block: Duration) -> Result<Value, Fault> {
+        let idle = lock(&self.idle_waiters).pop();
+        let mut connection = match idle {
+            Some(connection) => connection,
+            None => self.connect(None).await?,
+        };
+        let sent = connection.send_packed_command(cmd);
+        let answer = timeout(block + WATCHDOG, sent)
+            .await
+            .map_err(|_| Fault::unavailable("a blocked wait got no answer"))?
+            .and_then(Value::extract_error)
+            .map_err(Fault::from)?;
+        lock(&self.idle_waiters).push(connection);
+        Ok(answer)
+    }
+
+    async fn commands(&self) -> Result<MultiplexedConnection, Fault> {
+        let mut slot = self.commands.lock().await;
+        if let Some(connection) = &*slot {
+            return Ok(connection.clone());
+        }
+        let connection = self.connect(Some(RESPONSE_TIMEOUT)).await?;
+        *slot = Some(connection.clone());
+        Ok(connection)
+    }
+
+    /// Forgets the shared connection. A newer one may go with it: that costs one more connect.
+    async fn discard(&self, fault: &Fault) {
+        if self.commands.lock().await.take().is_some() {
+            lock(&self.idle_waiters).clear();
+            tracing::warn!(server = %self.client.get_connection_info().addr(), error = %fault.error,
+                "connection to Redis given up; connecting anew at the next call");
+        }
+    }
+
+    async fn connect(&self, response: Option<Duration>) -> Result<MultiplexedConnection, Fault> {
+        lock(&self.gate).pass()?;
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(CONNECT_TIMEOUT))
+            .set_response_timeout(response);
+        let made = self.client.get_multiplexed_async_connection_with_config(&config);
+        // The greeting of a connection without response timeout must not hang either.
+        let made = match timeout(2 * CONNECT_TIMEOUT, made).await {
+            Ok(made) => made.map_err(Fault::from),
+            Err(_) => Err(Fault::unavailable("no answer in time while connecting")),
+        };
+        let mut gate = lock(&self.gate);
+        match made {
+            Ok(connection) => {
+                *gate = Gate::default();
+                Ok(connection)
+            }
+            Err(fault) => {
+                gate.close(&fault, self.client.get_connection_info());
+                Err(fault)
+            }
+        }
+    }
+}
+
+impl Gate {
+    fn pass(&mut self) -> Result<(), Fault> {
+        let now = Instant::now();
+        match self.closed_until {
+            Some(until) if now < until => Err(Fault::unavailable(self.last_error.clone())),
+            _ => {
+                // Others wait for what comes of this try.
+                self.closed_until = Some(now + BACKOFF.0);
+                Ok(())
+            }
+        }
+    }
+
+    fn close(&mut self, fault: &Fault, info: &ConnectionInfo) {
+        let now = Instant::now();
+        let longest = BACKOFF.0.saturating_mul(1 << self.failures.min(10)).min(BACKOFF.1);
+        self.closed_until = Some(now + longest.mul_f64(0.5 + fastrand::f64() / 2.0));
+        self.failures += 1;
+        if let StoreError::Unavailable(text) | StoreError::Backend(text) = &fault.error {
+            self.last_error.clone_from(text);
+        }
+        if self.logged_at.is_none_or(|at| now.duration_since(at) >= LOG_PAUSE) {
+            self.logged_at = Some(now);
+            tracing::warn!(server = %info.addr(), error = %fault.error, tries = self.failures,
+                "cannot connect to Redis; trying again with back-off");
+        }
+    }
+}
+
+fn connection_info(url: &str) -> Result<ConnectionInfo, StoreError> {
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    if !["redis", "redis+unix", "unix"].contains(&scheme) {
+        return Err(StoreError::invalid(
+            "url scheme",
+            format!("{scheme:?}"),
+            "redis or redis+unix",
+        ));
+    }
+    let info = url.into_connection_info().map_err(|e| bad_url(&e))?;
+    let keepalive = redis::io::tcp::socket2::TcpKeepalive::new().with_time(Duration::from_secs(15));
+    Ok(info.set_tcp_settings(TcpSettings::default().set_nodelay(true).set_keepalive(keepalive)))
+}
+
+/// redis-rs does not repeat the URL, and with it a password, in this text.
+fn bad_url(error: &redis::RedisError) -> StoreError {
+    StoreError::invalid(
+        "url",
+        error,
+        "redis://[user:password@]host[:port][/db] or redis+unix:///path",
+    )
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // Nothing behind these locks can be left half-done by a panic.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,123 @@
+//! What a redis-rs error means: which [`StoreError`] it is, and what to do with the connection.
+//!
+//! The table behind it was seen by running each fault against redis-rs 1.8.
+
+use crate::model::StoreError;
+use redis::{ErrorKind, RedisError, ServerErrorKind};
+
+/// A call that got no answer from its script.
+#[derive(Debug, Clone)]
+pub(super) struct Fault {
+    pub(super) error: StoreError,
+    /// The connection may be dead, out of step, or lead to the wrong server: get a new one.
+    pub(super) discard: bool,
+    /// The script is not in the server's cache.
+    pub(super) no_script: bool,
+}
+
+impl Fault {
+    /// The same call may be repeated: a later one can succeed, and a repeat does nothing twice.
+    pub(super) fn may_pass(&self) -> bool {
+        matches!(self.error, StoreError::Unavailable(_))
+    }
+
+    pub(super) fn unavailable(why: impl Into<String>) -> Self {
+        Self { error: StoreError::Unavailable(why.into()), discard: true, no_script: false }
+    }
+}
+
+/// Codes with which a server says that it cannot serve now.
+const CANNOT_SERVE: [&str; 11] = [
+    "LOADING",
+    "BUSY",
+    "READONLY",
+    "MASTERDOWN",
+    "CLUSTERDOWN",
+    "TRYAGAIN",
+    "MOVED",
+    "ASK",
+    "NOREPLICAS",
+    "MISCONF",
+    "OOM",
+];
+
+/// Those of them that mean: another server is the one to ask.
+const WRONG_SERVER: [&str; 2] = ["READONLY", "NOREPLICAS"];
+
+impl From<RedisError> for Fault {
+    fn from(error: RedisError) -> Self {
+        let text = describe(&error);
+        let code = error.code().unwrap_or_default();
+        match error.kind() {
+            // Parse: a reply that was cut off. Whether the script ran is not known.
+            ErrorKind::Io
+            | ErrorKind::Parse
+            | ErrorKind::ClusterConnectionNotFound
+            | ErrorKind::MasterNameNotFoundBySentinel
+            | ErrorKind::NoValidReplicasFoundBySentinel => Self::unavailable(text),
+            _ if CANNOT_SERVE.contains(&code) => Self {
+                error: StoreError::Unavailable(text),
+                discard: WRONG_SERVER.contains(&code),
+                no_script: false,
+            },
+            kind => Self {
+                error: StoreError::Backend(text),
+                discard: false,
+                no_script: kind == ErrorKind::Server(ServerErrorKind::NoScript),
+            },
+        }
+    }
+}
+
+/// The server's words on one line, with a hint where they do not say what is meant.
+fn describe(error: &RedisError) -> String {
+    let text = error.to_string().replace(['\r', '\n'], " ");
+    match error.code() {
+        _ if error.is_timeout() => "no answer in time".to_owned(),
+        Some("MOVED" | "ASK") => format!("{text} (a cluster, reached without redis+cluster://)"),
+        Some("NOAUTH" | "WRONGPASS") => format!("{text} (check user and password)"),
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(line: &str) -> Fault {
+        let parsed = redis::parse_redis_value(format!("-{line}\r\n").as_bytes()).expect("RESP");
+        Fault::from(parsed.extract_error().expect_err("an error"))
+    }
+
+    #[test]
+    fn a_server_that_cannot_serve_now_is_unavailable() {
+        for code in CANNOT_SERVE {
+            let fault = server(&format!("{code} some words"));
+            assert!(fault.may_pass(), "{code}: {fault:?}");
+            assert_eq!(fault.discard, ["READONLY", "NOREPLICAS"].contains(&code), "{code}");
+        }
+    }
+
+    #[test]
+    fn what_a_repeat_cannot_mend_is_backend() {
+        for line in ["WRONGTYPE x", "NOPERM x", "ERR x", "NOAUTH x", "WRONGPASS x", "CROSSSLOT x"] {
+            let fault = server(line);
+            assert!(
+                matches!(fault.error, StoreError::Backend(_)) && !fault.may_pass(),
+                "{fault:?}"
+            );
+        }
+        assert!(server("NOSCRIPT No matching script.").no_script);
+    }
+
+    #[test]
+    fn a_broken_connection_is_unavailable_and_not_used_again() {
+        let kinds = [std::io::ErrorKind::BrokenPipe, std::io::ErrorKind::ConnectionRefused];
+        for kind in kinds {
+            let fault = Fault::from(RedisError::from(std::io::Error::from(kind)));
+            assert!(fault.may_pass() && fault.discard, "{fault:?}");
+        }
+        let cut = redis::parse_redis_value(b"$5\r\nab").expect_err("half a reply");
+        assert!(Fault::from(cut).may_pass());
+    }
+}

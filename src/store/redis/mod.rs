@@ -1,0 +1,233 @@
+//! The store on Redis: every change of a job's state is one Lua script.
+//!
+//! `scripts` puts them together, `call` makes a call with its repeats, `decode` reads the answers,
+//! `fault` reads the errors, `connection` holds the connections.
+
+mod call;
+mod connection;
+mod decode;
+mod fault;
+mod keys;
+mod scripts;
+mod verbs;
+
+use super::{Held, Outcomes};
+use crate::model::{Envelope, JobId, Namespace, QueueName, StoreError, When, millis, record};
+use call::{Call, CallerPool, RareCalls};
+use redis::{Cmd, Value};
+use scripts::{Clock, Scripts, Verb};
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+/// How calls that change something name themselves, so that a repeat is recognised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Callers {
+    /// A random name per call in flight.
+    #[default]
+    Random,
+    /// A settlement of one job is named after (verb, fence, id): the same one, made again by a
+    /// person or a script, succeeds again for as long as its answer is kept.
+    PerSettlement,
+}
+
+/// The store on Redis 7.0 or later. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct RedisStore(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    link: connection::Link,
+    namespace: Namespace,
+    budget: Duration,
+    callers: Callers,
+    scripts: &'static Scripts,
+    pool: CallerPool,
+    rare: RareCalls,
+    registered: Mutex<HashSet<QueueName>>,
+}
+
+impl std::fmt::Debug for Scripts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Scripts")
+    }
+}
+
+/// Makes a [`RedisStore`].
+#[derive(Clone)]
+#[must_use = "a store is made by build()"]
+pub struct RedisStoreBuilder {
+    url: String,
+    namespace: Namespace,
+    budget: Duration,
+    callers: Callers,
+    clock: Clock,
+}
+
+impl RedisStore {
+    /// Starts with a URL: `redis://[user:password@]host[:port][/db]` or `redis+unix:///path`.
+    pub fn builder(url: impl Into<String>) -> RedisStoreBuilder {
+        RedisStoreBuilder {
+            url: url.into(),
+            namespace: Namespace::default(),
+            budget: Duration::from_secs(60),
+            callers: Callers::Random,
+            clock: Clock::Redis,
+        }
+    }
+}
+
+impl RedisStoreBuilder {
+    /// The prefix of every key, `sprag` by default.
+    pub fn namespace(mut self, namespace: Namespace) -> Self {
+        self.namespace = namespace;
+        self
+    }
+
+    /// For how long a call that finds the store unavailable is repeated: 60 s by default, at most
+    /// 10 min. Zero: once. A repeat never does anything twice.
+    pub fn repeat_budget(mut self, budget: Duration) -> Self {
+        self.budget = budget;
+        self
+    }
+
+    /// How calls name themselves.
+    pub fn callers(mut self, callers: Callers) -> Self {
+        self.callers = callers;
+        self
+    }
+
+    /// Takes the time from the key `clock` of each queue, in ms, instead of Redis' clock: tests
+    /// that would have to wait set it.
+    #[doc(hidden)]
+    pub fn virtual_clock(mut self) -> Self {
+        self.clock = Clock::Virtual;
+        self
+    }
+
+    /// Makes the store. It connects at its first call.
+    ///
+    /// # Errors
+    /// `Invalid` if the URL or the budget is out of bounds. No text repeats the URL.
+    pub fn build(self) -> Result<RedisStore, StoreError> {
+        if self.budget > Duration::from_secs(600) {
+            let budget = format!("{:?}", self.budget);
+            return Err(StoreError::invalid("repeat_budget", budget, "at most 10 minutes"));
+        }
+        Ok(RedisStore(Arc::new(Inner {
+            link: connection::Link::open(&self.url)?,
+            namespace: self.namespace,
+            budget: self.budget,
+            callers: self.callers,
+            scripts: Scripts::with(self.clock),
+            pool: CallerPool::default(),
+            rare: RareCalls::default(),
+            registered: Mutex::default(),
+        })))
+    }
+}
+
+impl Inner {
+    /// A call with nothing special, by a caller of its own.
+    async fn verb(
+        &self,
+        verb: Verb,
+        queue: &QueueName,
+        args: &(dyn Fn(&mut Cmd) + Sync),
+    ) -> Result<Value, StoreError> {
+        self.call(Call { verb, queue, args, settles: None }).await
+    }
+
+    /// A verb by which holders settle; `item` writes what stands behind id and fence.
+    async fn settle<J: Sync, T>(
+        &self,
+        verb: Verb,
+        queue: &QueueName,
+        jobs: Vec<&J>,
+        held: fn(&J) -> &Held,
+        item: impl Fn(&mut Cmd, &J) + Sync,
+        decide: fn(&decode::Line<'_>, &JobId) -> Result<T, StoreError>,
+    ) -> Result<Outcomes<T>, StoreError> {
+        let args = |cmd: &mut Cmd| {
+            for job in &jobs {
+                cmd.arg(held(job).id.as_str()).arg(held(job).fence.0);
+                item(cmd, job);
+            }
+        };
+        let settles = match &*jobs {
+            [job] => Some(format!("{}:{}:{}", verb.name(), held(job).fence, held(job).id)),
+            _ => None,
+        };
+        let answer = self.call(Call { verb, queue, args: &args, settles }).await?;
+        let ids: Vec<_> = jobs.iter().map(|job| &held(job).id).collect();
+        whole(decode::outcomes(&decode::lines(&answer)?, &ids, decide)?, ids.len())
+    }
+
+    /// Admits jobs that are all in bounds; `mode` is `each` or `atomic`.
+    async fn admit(
+        &self,
+        queue: &QueueName,
+        jobs: &[&Envelope],
+        mode: &str,
+    ) -> Result<Value, StoreError> {
+        let records: Vec<_> = jobs.iter().map(|job| record::encode(job)).collect();
+        let args = |cmd: &mut Cmd| {
+            cmd.arg(mode);
+            for (job, record) in jobs.iter().zip(&records) {
+                cmd.arg(job.id.as_str());
+                match job.run_at {
+                    When::Now => cmd.arg(""),
+                    When::In(delay) => cmd.arg(format!("+{}", millis(delay))),
+                    When::At(at) => cmd.arg(at.as_millis()),
+                };
+                cmd.arg(&record[..]);
+            }
+        };
+        let answer = self.verb(Verb::Enqueue, queue, &args).await?;
+        self.register(queue, decode::made(&decode::lines(&answer)?)).await?;
+        Ok(answer)
+    }
+
+    /// Puts the queue on the list of queues: when a script made it, and once per process, since
+    /// the one who made it may have died before it came to this.
+    async fn register(&self, queue: &QueueName, made: bool) -> Result<(), StoreError> {
+        let known = || self.registered.lock().unwrap_or_else(PoisonError::into_inner);
+        if !made && known().contains(queue) {
+            return Ok(());
+        }
+        let mut add = redis::cmd("SADD");
+        add.arg(keys::queues(&self.namespace)).arg(queue.as_str());
+        self.plain(&add).await?;
+        known().insert(queue.clone());
+        Ok(())
+    }
+}
+
+/// Every item has its outcome.
+fn whole<T>(outcomes: Outcomes<T>, items: usize) -> Result<Outcomes<T>, StoreError> {
+    if outcomes.len() == items {
+        return Ok(outcomes);
+    }
+    Err(StoreError::Backend("a script answered for fewer jobs than it was given".into()))
+}
+
+/// Lets the items that passed their check through `call`, and puts the refusals of the others
+/// between its answers.
+async fn checked<'a, J, T, F>(
+    jobs: &'a [J],
+    checks: Vec<Result<(), StoreError>>,
+    call: impl FnOnce(Vec<&'a J>) -> F,
+) -> Result<Outcomes<T>, StoreError>
+where
+    F: Future<Output = Result<Outcomes<T>, StoreError>>,
+{
+    let good: Vec<_> =
+        jobs.iter().zip(&checks).filter_map(|(job, c)| c.is_ok().then_some(job)).collect();
+    let answers = if good.is_empty() { Vec::new() } else { call(good).await? };
+    let mut answers = answers.into_iter();
+    let missing = || Err(StoreError::Backend("an outcome is missing".into()));
+    let merge = |check: Result<(), _>| check.and_then(|()| answers.next().unwrap_or_else(missing));
+    Ok(checks.into_iter().map(merge).collect())
+}

@@ -1,0 +1,174 @@
+//! `lua/` and Rust hold the same words, keys, states and headers.
+
+use super::*;
+use crate::{
+    model::State,
+    store::{
+        EndingReason,
+        redis::{decode::Word, keys::KEYS},
+    },
+};
+use std::collections::BTreeSet;
+
+fn capitals(text: &str) -> BTreeSet<String> {
+    let code: String = text.lines().filter(|line| !line.trim_start().starts_with("--")).collect();
+    code.split('\'')
+        .skip(1)
+        .step_by(2)
+        .flat_map(|quoted| quoted.split(|c: char| !c.is_ascii_uppercase()))
+        .filter(|word| word.len() > 1)
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Redis commands and their options, which stand in quotes as well.
+const REDIS: &[&str] = &[
+    "BLPOP",
+    "COUNT",
+    "DEL",
+    "EXISTS",
+    "GET",
+    "HDEL",
+    "HEXISTS",
+    "HGET",
+    "HINCRBY",
+    "HLEN",
+    "HMGET",
+    "HSCAN",
+    "HSET",
+    "LIMIT",
+    "LLEN",
+    "LPUSH",
+    "LRANGE",
+    "LTRIM",
+    "NX",
+    "RPUSH",
+    "TIME",
+    "WITHSCORES",
+    "ZADD",
+    "ZCARD",
+    "ZMSCORE",
+    "ZRANGE",
+    "ZRANGEBYSCORE",
+    "ZREM",
+    "ZSCORE",
+];
+
+#[test]
+fn words_and_states_are_the_same_in_lua_and_rust() {
+    let in_lua: BTreeSet<_> =
+        SOURCES.iter().chain(PARTS).flat_map(|(_, text)| capitals(text)).collect();
+    let in_rust: BTreeSet<_> =
+        Word::ALL.iter().copied().chain(State::ALL.map(State::word)).map(str::to_owned).collect();
+    let known: BTreeSet<_> =
+        in_rust.iter().cloned().chain(REDIS.iter().map(|c| (*c).to_owned())).collect();
+    assert_eq!(in_lua.difference(&known).collect::<Vec<_>>(), Vec::<&String>::new(), "only in Lua");
+    let unsaid = in_rust.difference(&in_lua).collect::<Vec<_>>();
+    assert_eq!(unsaid, Vec::<&String>::new(), "only in Rust");
+}
+
+#[test]
+fn every_ending_reason_is_in_the_scripts_or_given_to_them() {
+    let texts: String = SOURCES.iter().map(|(_, text)| *text).collect();
+    let given = [EndingReason::Discarded];
+    for reason in EndingReason::ALL.into_iter().filter(|r| !given.contains(r)) {
+        assert!(texts.contains(&format!("'{}", reason.as_str())), "{reason:?}");
+    }
+}
+
+#[test]
+fn every_key_of_a_script_is_a_key_of_the_queue_and_bound_in_order() {
+    for (name, source) in SOURCES {
+        let script = Script::compose(source, Clock::Redis);
+        let all = script.rare_keys.as_ref().unwrap_or(&script.keys);
+        for key in all.iter().chain(&script.keys) {
+            assert!(KEYS.contains(&&**key), "{name}: {key}");
+        }
+        let bound: String = source
+            .split_once("local ")
+            .expect("binds its keys")
+            .1
+            .split(" = ")
+            .next()
+            .expect("names")
+            .into();
+        let bound: Vec<_> = bound.split(',').map(str::trim).collect();
+        let named: Vec<_> = all.iter().filter(|key| !key.starts_with("pending:")).collect();
+        assert_eq!(bound, named, "{name}: KEYS and its binding");
+        let lanes: Vec<_> = (0..10).map(|lane| format!("pending:{lane}")).collect();
+        let lanes_used = all.iter().any(|key| key.starts_with("pending:"));
+        assert!(!lanes_used || all.ends_with(&lanes), "{name}: lanes are the last ten keys");
+    }
+}
+
+#[test]
+fn a_key_is_declared_only_where_the_text_uses_it() {
+    for (name, source) in SOURCES {
+        let script = Script::compose(source, Clock::Redis);
+        let body = script
+            .text
+            .split_once("unpack(KEYS)")
+            .or(script.text.split_once("KEYS[1]"))
+            .map_or(&*script.text, |(_, body)| body);
+        let words: BTreeSet<_> =
+            body.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+        for key in script.rare_keys.as_ref().unwrap_or(&script.keys) {
+            let used = key.starts_with("pending:") || words.contains(&**key);
+            assert!(used, "{name} declares {key} and does not use it");
+        }
+    }
+}
+
+#[test]
+fn every_header_says_what_a_caller_must_know() {
+    for (name, source) in SOURCES {
+        assert!(source.starts_with(&format!("-- {name}: ")), "{name}: first line");
+        for title in ["KEYS", "ARGV", "Reply", "Cost", "Uses"] {
+            assert!(source.contains(&format!("\n-- {title}: ")), "{name}: {title}");
+        }
+        for part in listed(source, "Uses") {
+            assert!(PARTS.iter().any(|(file, _)| *file == format!("lib/{part}")), "{name}: {part}");
+        }
+    }
+    for (name, text) in PARTS {
+        assert!(text.starts_with("-- "), "{name} says what it is");
+    }
+}
+
+#[test]
+fn every_lua_file_is_composed() {
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("lua");
+    let mut files = BTreeSet::new();
+    for (folder, prefix) in [(dir.clone(), ""), (dir.join("lib"), "lib/")] {
+        for entry in std::fs::read_dir(folder).expect("lua/") {
+            let name = entry.expect("entry").file_name().into_string().expect("UTF-8");
+            files.extend(name.strip_suffix(".lua").map(|stem| format!("{prefix}{stem}")));
+        }
+    }
+    let composed: BTreeSet<_> =
+        SOURCES.iter().chain(PARTS).map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(files, composed);
+}
+
+/// Runs luacheck over what Redis is sent: parts that a script does not use are no fault there.
+/// Compulsory in CI; elsewhere skipped where luacheck is missing.
+#[test]
+fn luacheck_passes_on_the_composed_scripts() {
+    let dir = tempfile::tempdir().expect("temp dir");
+    for (i, (name, _)) in SOURCES.iter().enumerate() {
+        for (clock, suffix) in [(Clock::Redis, ""), (Clock::Virtual, "_virtual")] {
+            let text = &Scripts::with(clock).0[i].text;
+            std::fs::write(dir.path().join(format!("{name}{suffix}.lua")), text).expect("written");
+        }
+    }
+    let config = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(".luacheckrc");
+    let run = std::process::Command::new("luacheck")
+        .args(["--ignore", "211", "--no-max-comment-line-length", "--no-color", "--config"])
+        .arg(config)
+        .arg(dir.path())
+        .output();
+    match run {
+        Ok(run) => assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stdout)),
+        Err(error) => assert!(std::env::var_os("CI").is_none(), "luacheck: {error}"),
+    }
+}

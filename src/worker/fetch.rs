@@ -1,0 +1,295 @@
+//! Fetching: permits first, then one round trip fills all free slots over the queues; with nothing
+//! to do it blocks on the wake tokens.
+
+use super::{Shared, execute::execute, running::trusted};
+use crate::{
+    model::{MAX_BATCH, QueueName, StoreError},
+    store::{Claimed, Held},
+};
+use futures_util::future::join_all;
+use std::{sync::Arc, time::Duration};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    task::JoinHandle,
+    time::Instant,
+};
+use tokio_util::task::TaskTracker;
+
+/// A block on the wake tokens ends by then; the sweep task looks as often, so that a token that is
+/// lost with its taker costs no more.
+const BLOCK: Duration = Duration::from_millis(1_500);
+/// After a failed round the worker waits so long: the store has repeated the call by itself before.
+const AFTER_FAILURE: Duration = Duration::from_millis(500);
+
+/// A queue and its share of the slots.
+struct Source {
+    queue: QueueName,
+    weight: u32,
+    /// Slots that past rounds owe it, since slots are whole.
+    credit: f64,
+}
+
+type Blocked = JoinHandle<Result<Option<QueueName>, StoreError>>;
+
+/// How a wait ended.
+enum Woken {
+    /// With a token of this queue.
+    Token(QueueName),
+    TimedOut,
+    Failed,
+}
+
+pub(super) struct Fetcher {
+    shared: Arc<Shared>,
+    slots: Arc<Semaphore>,
+    runs: TaskTracker,
+    sources: Vec<Source>,
+    /// A wait in flight. It is never dropped: it takes a token, and whoever takes one must look.
+    blocked: Option<Blocked>,
+}
+
+/// What a round of claims came to.
+enum Round {
+    /// Every queue was asked for more than it had.
+    Empty,
+    /// All slots are taken.
+    Full,
+    Failed,
+}
+
+impl Fetcher {
+    pub(super) fn new(shared: Arc<Shared>, runs: TaskTracker) -> Self {
+        let source = |(queue, weight): &(QueueName, u32)| Source {
+            queue: queue.clone(),
+            weight: *weight,
+            credit: 0.0,
+        };
+        Self {
+            slots: Arc::new(Semaphore::new(shared.concurrency)),
+            sources: shared.queues.iter().map(source).collect(),
+            blocked: None,
+            shared,
+            runs,
+        }
+    }
+
+    /// Claims and runs until the worker stops. A claim in flight then is still answered, and what
+    /// it brings goes back.
+    pub(super) async fn run(mut self) {
+        while let Some(slots) = self.free_slots().await {
+            match self.fill(slots).await {
+                Round::Full => {}
+                Round::Empty => self.until_woken().await,
+                Round::Failed => tokio::time::sleep(AFTER_FAILURE).await,
+            }
+        }
+        // A token taken by now is another worker's.
+        if self.blocked.is_some() {
+            put_back(&self.shared, woken(&mut self.blocked).await);
+        }
+    }
+
+    /// Waits for a free slot and takes all that are free; none when the worker stops. A token that
+    /// comes while all are taken goes back at once.
+    async fn free_slots(&mut self) -> Option<Vec<OwnedSemaphorePermit>> {
+        let first = loop {
+            tokio::select! {
+                biased;
+                () = self.shared.stop.cancelled() => return None,
+                slot = self.slots.clone().acquire_owned() => break slot.ok()?,
+                woken = woken(&mut self.blocked) => put_back(&self.shared, woken),
+            }
+        };
+        let more = std::iter::from_fn(|| self.slots.clone().try_acquire_owned().ok());
+        Some(std::iter::once(first).chain(more).collect())
+    }
+
+    /// Claims for these slots: by weight first, then what is left over goes to queues with more.
+    async fn fill(&mut self, mut slots: Vec<OwnedSemaphorePermit>) -> Round {
+        let mut open: Vec<usize> = (0..self.sources.len()).collect();
+        let mut failed = false;
+        while !slots.is_empty() && !open.is_empty() {
+            let shares = share_out(&mut self.sources, &open, slots.len());
+            let asked: Vec<_> = shares.into_iter().filter(|(_, share)| *share > 0).collect();
+            let claims = asked.iter().map(|(i, share)| self.claim(&self.sources[*i].queue, *share));
+            let claims = join_all(claims).await;
+            for ((i, share), claim) in asked.into_iter().zip(claims) {
+                let (jobs, more) = claim.unwrap_or_else(|()| {
+                    failed = true;
+                    (Vec::new(), false)
+                });
+                if jobs.len() < share && !more {
+                    open.retain(|source| *source != i);
+                }
+                let taken = slots.split_off(slots.len().saturating_sub(jobs.len()));
+                self.start(&self.sources[i].queue, jobs, taken).await;
+            }
+            if self.shared.stop.is_cancelled() {
+                break;
+            }
+        }
+        match (failed, slots.is_empty()) {
+            (true, _) => Round::Failed,
+            (false, true) => Round::Full,
+            (false, false) => Round::Empty,
+        }
+    }
+
+    /// One claim. Each job comes with the time until which its lease may be trusted.
+    async fn claim(
+        &self,
+        queue: &QueueName,
+        count: usize,
+    ) -> Result<(Vec<(Claimed, Instant)>, bool), ()> {
+        let Shared { store, id, lease, .. } = &*self.shared;
+        let sent = Instant::now();
+        match store.claim(queue, id, count.min(MAX_BATCH), *lease).await {
+            Ok(claim) => {
+                let until = trusted(sent, *lease);
+                Ok((claim.jobs.into_iter().map(|job| (job, until)).collect(), claim.more))
+            }
+            Err(error) => {
+                tracing::error!(%queue, %error, "claim failed; trying again");
+                Err(())
+            }
+        }
+    }
+
+    async fn start(
+        &self,
+        queue: &QueueName,
+        jobs: Vec<(Claimed, Instant)>,
+        slots: Vec<OwnedSemaphorePermit>,
+    ) {
+        if self.shared.stop.is_cancelled() && !jobs.is_empty() {
+            let held: Vec<_> = jobs.iter().map(|(job, _)| held(job)).collect();
+            tracing::info!(%queue, jobs = held.len(), "claimed while stopping; put back");
+            if let Err(error) = self.shared.store.requeue(queue, &held).await {
+                tracing::error!(%queue, %error, "not put back; they return when their lease ends");
+            }
+            return;
+        }
+        for ((job, until), slot) in jobs.into_iter().zip(slots) {
+            let cancelled = self.shared.running.add(queue, held(&job), until);
+            self.runs.spawn(execute(self.shared.clone(), queue.clone(), job, cancelled, slot));
+        }
+    }
+
+    /// Blocks until there may be something to claim. Every enqueue before the claim that found
+    /// nothing has left a token that is still there, so nothing is missed in between.
+    async fn until_woken(&mut self) {
+        loop {
+            self.block();
+            tokio::select! {
+                () = self.shared.stop.cancelled() => return,
+                // The sweep saw something claimable that no token told of.
+                () = self.shared.look.notified() => return,
+                woken = woken(&mut self.blocked) => match woken {
+                    Woken::Token(_) => {
+                        // It may also mean that something is due sooner than the sweep knows.
+                        self.shared.sweep_soon.notify_one();
+                        return;
+                    }
+                    // The sweep looks as often by itself.
+                    Woken::TimedOut => {}
+                    // After a reconnect, claim first: tokens may have gone with the connection.
+                    Woken::Failed => return tokio::time::sleep(AFTER_FAILURE).await,
+                },
+            }
+        }
+    }
+
+    fn block(&mut self) {
+        if self.blocked.is_none() {
+            let shared = self.shared.clone();
+            let queues: Vec<_> = self.sources.iter().map(|source| source.queue.clone()).collect();
+            self.blocked =
+                Some(tokio::spawn(async move { shared.store.wait(&queues, BLOCK).await }));
+        }
+    }
+}
+
+/// The end of the wait in flight; never, if there is none. Safe to drop: the wait goes on.
+async fn woken(blocked: &mut Option<Blocked>) -> Woken {
+    let Some(wait) = blocked.as_mut() else { return std::future::pending().await };
+    let answer = wait.await;
+    *blocked = None;
+    match answer {
+        Ok(Ok(Some(queue))) => Woken::Token(queue),
+        Ok(Ok(None)) => Woken::TimedOut,
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "wait failed; looking again");
+            Woken::Failed
+        }
+        Err(error) => {
+            tracing::error!(%error, "wait ended by itself; looking again");
+            Woken::Failed
+        }
+    }
+}
+
+/// A token that this worker cannot use goes back, for another one. In the background: the worker
+/// has jobs to see to.
+fn put_back(shared: &Arc<Shared>, woken: Woken) {
+    if let Woken::Token(queue) = woken {
+        let shared = shared.clone();
+        tokio::spawn(async move {
+            if let Err(error) = shared.store.wake(&queue).await {
+                tracing::warn!(%queue, %error, "wake token lost; the next sweep sees its jobs");
+            }
+        });
+    }
+}
+
+/// How many of the free slots each open queue is asked to fill: in proportion to the weights over
+/// time (largest remainder, with what was rounded off carried to the next round).
+fn share_out(sources: &mut [Source], open: &[usize], free: usize) -> Vec<(usize, usize)> {
+    let total: f64 = open.iter().map(|i| f64::from(sources[*i].weight)).sum();
+    for i in open {
+        let due = free as f64 * f64::from(sources[*i].weight) / total;
+        sources[*i].credit = (sources[*i].credit + due).clamp(-(free as f64), 2.0 * free as f64);
+    }
+    let mut shares: Vec<(usize, usize)> = open.iter().map(|i| (*i, 0)).collect();
+    for _ in 0..free {
+        let richest = shares
+            .iter_mut()
+            .max_by(|a, b| sources[a.0].credit.total_cmp(&sources[b.0].credit).then(b.0.cmp(&a.0)));
+        let Some((i, share)) = richest else { break };
+        *share += 1;
+        sources[*i].credit -= 1.0;
+    }
+    shares
+}
+
+fn held(job: &Claimed) -> Held {
+    Held { id: job.id.clone(), fence: job.fence }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sources(weights: &[u32]) -> Vec<Source> {
+        let name = |i: usize| QueueName::new(format!("q{i}")).expect("name");
+        let source = |(i, w): (usize, &u32)| Source { queue: name(i), weight: *w, credit: 0.0 };
+        weights.iter().enumerate().map(source).collect()
+    }
+
+    #[test]
+    fn slots_are_shared_by_weight_also_one_at_a_time() {
+        let mut queues = sources(&[3, 1]);
+        assert_eq!(share_out(&mut queues, &[0, 1], 8), [(0, 6), (1, 2)]);
+        let mut counts = [0, 0];
+        for _ in 0..40 {
+            for (i, share) in share_out(&mut queues, &[0, 1], 1) {
+                counts[i] += share;
+            }
+        }
+        assert_eq!(counts, [30, 10]);
+    }
+
+    #[test]
+    fn what_an_empty_queue_leaves_goes_to_the_open_ones() {
+        assert_eq!(share_out(&mut sources(&[1, 9]), &[0], 5), [(0, 5)]);
+    }
+}

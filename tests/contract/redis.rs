@@ -1,0 +1,198 @@
+//! The store on a real Redis, on virtual time: the key `clock` of each queue.
+
+use crate::{
+    backend::{Backend, fresh_queue},
+    support::Server,
+};
+use redis::{AsyncCommands, Value, aio::MultiplexedConnection, from_redis_value};
+use sprag::{QueueName, RedisStore, Store, Timestamp};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+/// A server of this case's own, and the queues whose clocks it moves.
+pub(crate) struct Redis {
+    _server: Server,
+    store: Arc<RedisStore>,
+    connection: MultiplexedConnection,
+    now: Mutex<Timestamp>,
+    queues: Mutex<Vec<QueueName>>,
+}
+
+impl Redis {
+    async fn set_clocks(&self) {
+        let now = self.now().await.as_millis();
+        let queues = self.queues.lock().expect("queues").clone();
+        for queue in queues {
+            let _: () = self.connection.clone().set(key(&queue, "clock"), now).await.expect("SET");
+        }
+    }
+}
+
+fn key(queue: &QueueName, name: &str) -> String {
+    format!("sprag:{{{queue}}}:{name}")
+}
+
+#[async_trait::async_trait]
+impl Backend for Redis {
+    async fn start() -> Self {
+        let server = Server::start().await;
+        let store = RedisStore::builder(server.url()).virtual_clock().build().expect("store");
+        Self {
+            store: Arc::new(store),
+            connection: server.connection().await,
+            now: Mutex::new(Timestamp::from_millis(1_764_500_000_000)),
+            queues: Mutex::default(),
+            _server: server,
+        }
+    }
+
+    fn store(&self) -> Arc<dyn Store> {
+        self.store.clone()
+    }
+
+    async fn advance(&self, by: Duration) {
+        {
+            let mut now = self.now.lock().expect("now");
+            *now = *now + by;
+        }
+        self.set_clocks().await;
+    }
+
+    async fn now(&self) -> Timestamp {
+        *self.now.lock().expect("now")
+    }
+
+    async fn queue(&self) -> QueueName {
+        let queue = fresh_queue();
+        self.queues.lock().expect("queues").push(queue.clone());
+        self.set_clocks().await;
+        queue
+    }
+
+    async fn look_behind(&self, queue: &QueueName) {
+        Keys::read(&mut self.connection.clone(), queue).await.check();
+    }
+}
+
+/// All that a queue has, read in one transaction: calls of other tasks may go on meanwhile.
+struct Keys {
+    lanes: Vec<(usize, Vec<String>)>,
+    zsets: HashMap<&'static str, HashSet<String>>,
+    hashes: HashMap<&'static str, HashMap<String, Vec<u8>>>,
+}
+
+const ZSETS: [&str; 8] =
+    ["scheduled", "retry", "active", "completed", "archived", "cancelled", "quarantined", "expiry"];
+const HASHES: [&str; 9] =
+    ["jobs", "holder", "tries", "errors", "results", "endings", "unique", "ghosts", "meta"];
+
+impl Keys {
+    async fn read(connection: &mut MultiplexedConnection, queue: &QueueName) -> Self {
+        let mut all = redis::pipe();
+        all.atomic();
+        for lane in 0..10 {
+            all.lrange(key(queue, &format!("pending:{lane}")), 0, -1);
+        }
+        for name in ZSETS {
+            all.zrange(key(queue, name), 0, -1);
+        }
+        for name in HASHES {
+            all.hgetall(key(queue, name));
+        }
+        let values: Vec<Value> = all.query_async(connection).await.expect("read");
+        let mut values = values.into_iter();
+        let mut next = || values.next().expect("a value per command");
+        Self {
+            lanes: (0..10).map(|lane| (lane, from_redis_value(next()).expect("list"))).collect(),
+            zsets: ZSETS.map(|name| (name, from_redis_value(next()).expect("zset"))).into(),
+            hashes: HASHES.map(|name| (name, from_redis_value(next()).expect("hash"))).into(),
+        }
+    }
+
+    fn number(&self, name: &str) -> i64 {
+        let value =
+            self.hashes["meta"].get(name).map_or("0".into(), |v| String::from_utf8_lossy(v));
+        value.parse().expect("a number")
+    }
+
+    fn check(&self) {
+        self.check_unfinished();
+        self.check_places();
+        self.check_leases();
+        self.check_leftovers();
+    }
+
+    /// DESIGN §6: what the counter says is what the keys hold.
+    fn check_unfinished(&self) {
+        let entries: usize = self.lanes.iter().map(|(_, ids)| ids.len()).sum();
+        let placed: usize =
+            ["scheduled", "retry", "active"].map(|z| self.zsets[z].len()).iter().sum();
+        let ghosts = self.number("ghosts");
+        assert_eq!(self.number("unfinished"), (entries + placed) as i64 - ghosts, "unfinished");
+        let counted: i64 = self.hashes["ghosts"]
+            .values()
+            .map(|n| String::from_utf8_lossy(n).parse::<i64>().expect("a number"))
+            .inspect(|n| assert!(*n > 0, "a ghost entry of {n}"))
+            .sum();
+        assert_eq!(ghosts, counted, "ghosts");
+    }
+
+    /// Every record has one place, every place a record.
+    fn check_places(&self) {
+        let mut places: HashMap<&str, i64> = HashMap::new();
+        for (lane, ids) in &self.lanes {
+            let mut live: HashMap<&str, i64> = HashMap::new();
+            ids.iter().for_each(|id| *live.entry(id).or_default() += 1);
+            for (id, count) in live {
+                let ghosts = self.hashes["ghosts"].get(&format!("{lane}:{id}"));
+                let ghosts =
+                    ghosts.map_or(0, |n| String::from_utf8_lossy(n).parse().expect("a number"));
+                assert!(
+                    (0..=1).contains(&(count - ghosts)),
+                    "{id}: {count} entries, {ghosts} ghosts"
+                );
+                *places.entry(id).or_default() += count - ghosts;
+            }
+        }
+        for name in ZSETS.iter().filter(|name| **name != "expiry") {
+            self.zsets[name].iter().for_each(|id| *places.entry(id).or_default() += 1);
+        }
+        places.retain(|_, count| *count != 0);
+        for (id, count) in &places {
+            assert_eq!(*count, 1, "{id} is in several places");
+        }
+        let placed: HashSet<&str> = places.into_keys().collect();
+        let records: HashSet<&str> = self.hashes["jobs"].keys().map(String::as_str).collect();
+        assert_eq!(placed, records, "places and records");
+    }
+
+    fn check_leases(&self) {
+        let holders: HashSet<String> = self.hashes["holder"].keys().cloned().collect();
+        assert_eq!(self.zsets["active"], holders, "leases and holders");
+    }
+
+    /// Nothing is kept of a job that is gone, and a unique key belongs to an unfinished job.
+    fn check_leftovers(&self) {
+        for name in ["tries", "errors", "results", "endings"] {
+            for id in self.hashes[name].keys() {
+                assert!(self.hashes["jobs"].contains_key(id), "{name} of {id}, which is gone");
+            }
+        }
+        assert_eq!(self.number("tried"), self.hashes["tries"].len() as i64, "tried");
+        for (token, id) in &self.hashes["unique"] {
+            let id = String::from_utf8_lossy(id);
+            let finished = ["completed", "archived", "cancelled", "quarantined"];
+            assert!(
+                self.hashes["jobs"].contains_key(&*id),
+                "{token} is held by {id}, which is gone"
+            );
+            assert!(
+                !finished.iter().any(|z| self.zsets[z].contains(&*id)),
+                "{token}: {id} is finished"
+            );
+        }
+    }
+}
