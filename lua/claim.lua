@@ -4,7 +4,7 @@
 -- Reply: array: fence, lease's end (ms), more (0|1), array of index and `<attempt> <crash>` for
 --        jobs that failed before, then id and record per job. A repeat hands over what is still
 --        held under that fence, its lease renewed, and claims nothing
--- Cost: 10 commands a call in one lane, none per job (HMGET in slices of 16 and more)
+-- Cost: 13 commands a call in one lane, none per job (HMGET in slices of 16 and more)
 -- Uses: clock repeats text chunks wake lanes
 local answers, expiry, jobs, meta, wake, active, holder, tries, ghosts, archived,
   endings = unpack(KEYS)
@@ -15,13 +15,16 @@ local ARCHIVED_RETENTION = 90 * 86400000
 local worker, count, lease_ends = ARGV[4], tonumber(ARGV[5]), now + tonumber(ARGV[6])
 local settings = call('HMGET', meta, 'paused', 'fence', 'ghosts', 'tried', 'lanes')
 
-local function hand_over(fence, more, ids, records)
+-- Attempts and crashes of those that failed before, by place in `ids`.
+local function counts_of(ids)
+  return tonumber(settings[4] or 0) > 0 and #ids > 0 and call('HMGET', tries, unpack(ids)) or {}
+end
+
+local function hand_over(fence, more, ids, records, counts)
   local tried = {}
-  if tonumber(settings[4] or 0) > 0 and #ids > 0 then
-    for i, counts in ipairs(call('HMGET', tries, unpack(ids))) do
-      if counts then
-        tried[#tried + 1], tried[#tried + 2] = i - 1, counts
-      end
+  for i = 1, #counts do
+    if counts[i] then
+      tried[#tried + 1], tried[#tried + 2] = i - 1, counts[i]
     end
   end
   local reply = { fence, lease_ends, more, tried }
@@ -41,15 +44,15 @@ if kept then
   for i, id in ipairs(handed) do
     if entries[i] and sub(entries[i], 1, #fence + 1) == fence .. ' ' then
       ids[#ids + 1] = id
-      leases[#leases + 1], leases[#leases + 2] = lease_ends, id
+      leases[#leases + 1], leases[#leases + 2] = int(lease_ends), id
     end
   end
   if #ids == 0 then
-    return hand_over(fence, tonumber(more), {}, {})
+    return hand_over(fence, tonumber(more), {}, {}, {})
   end
   call('HDEL', holder, '')
   each('ZADD', active, leases)
-  return hand_over(fence, tonumber(more), ids, call('HMGET', jobs, unpack(ids)))
+  return hand_over(fence, tonumber(more), ids, call('HMGET', jobs, unpack(ids)), counts_of(ids))
 end
 
 -- What settling and reclaim need of the header, cut out as one piece; nil if the record is broken.
@@ -99,38 +102,38 @@ local function at_bound()
   return looked >= MAX_LOOKED or read >= MAX_READ
 end
 
--- Peeks into a lane from its right end; what was judged is trimmed when all is written.
+-- Peeks into a lane from its right end, one entry further than it takes; what was judged is
+-- trimmed when all is written. Answers whether the lane holds more.
 local function look(priority)
-  local key, used = lane(priority), 0
-  while #ids < count and not at_bound() do
-    local want = math.min(count - #ids, MAX_LOOKED - looked, slice)
-    local entries = call('LRANGE', key, -(used + want), -(used + 1))
-    local length, batch = #entries, {}
-    for i = 1, length do
+  local key, used, length, want = lane(priority), 0, 1, 0
+  while length > want and #ids < count and not at_bound() do
+    want = math.min(count - #ids, MAX_LOOKED - looked, slice)
+    local entries, batch = call('LRANGE', key, -(used + want + 1), -(used + 1)), {}
+    length = #entries
+    local took = math.min(length, want)
+    for i = 1, took do
       batch[i] = entries[length + 1 - i]
     end
-    if length > 0 then
+    if took > 0 then
       local found = call('HMGET', jobs, unpack(batch))
-      for i = 1, length do
+      for i = 1, took do
         judge(priority, batch[i], found[i])
       end
     end
-    used, looked = used + length, looked + length
-    if length < want then
-      break
-    end
+    used, looked = used + took, looked + took
     -- The rest in one go if its records are as large as those seen, within the bound.
     slice = math.max(1, math.floor((MAX_READ - read) / math.max(read / looked, 256)))
   end
   if used > 0 then
     trims[#trims + 1] = { key, used }
   end
+  return length > want
 end
 
-local lanes = settings[5] or '4'
+local lanes, left = settings[5] or '4', false
 if not settings[1] then
   for priority in gmatch(lanes, '%d') do
-    look(priority)
+    left = look(priority) or left
   end
 end
 
@@ -148,13 +151,13 @@ local function drop_second_entries()
   ids, records, settling = kept_ids, kept_records, kept_parts
 end
 
-local fence = '0'
+local fence, counts = '0', {}
 -- Allowed when memory is full, and so is then all that follows.
 call('HDEL', holder, '')
 if #ids > 0 then
-  local leases = {}
+  local leases, ends = {}, int(lease_ends)
   for i = 1, #ids do
-    leases[2 * i - 1], leases[2 * i] = lease_ends, ids[i]
+    leases[2 * i - 1], leases[2 * i] = ends, ids[i]
   end
   local added = 0
   for from = 1, #leases, 1000 do
@@ -167,17 +170,18 @@ if #ids > 0 then
   end
 end
 if #ids > 0 then
-  fence = string.format('%.0f', math.max(tonumber(settings[2] or 0) + 1, now_us))
+  fence, counts = int(math.max((settings[2] or 0) + 1, now_us)), counts_of(ids)
   local prefix, entries = fence .. ' ' .. worker .. ' ', {}
   for i = 1, #ids do
-    entries[2 * i - 1], entries[2 * i] = ids[i], prefix .. settling[i]
+    local tried = counts[i] and ' tried=1' or ''
+    entries[2 * i - 1], entries[2 * i] = ids[i], prefix .. settling[i] .. tried
   end
   each('HSET', holder, entries)
   call('HSET', meta, 'fence', fence)
 end
 for _, id in ipairs(broken) do
-  call('ZADD', archived, now + ARCHIVED_RETENTION, id)
-  call('HSET', endings, id, 'undecodable ' .. now .. ' ' .. worker)
+  call('ZADD', archived, int(now + ARCHIVED_RETENTION), id)
+  call('HSET', endings, id, 'undecodable ' .. int(now) .. ' ' .. worker)
 end
 for _, trim in ipairs(trims) do
   call('LTRIM', trim[1], 0, -(trim[2] + 1))
@@ -186,9 +190,9 @@ if gone + #broken > 0 then
   call('HINCRBY', meta, 'unfinished', -(gone + #broken))
 end
 if ghosts_used > 0 then
-  for name, left in pairs(ghost_left) do
-    if left > 0 then
-      call('HSET', ghosts, name, left)
+  for name, unused in pairs(ghost_left) do
+    if unused > 0 then
+      call('HSET', ghosts, name, int(unused))
     else
       call('HDEL', ghosts, name)
     end
@@ -197,9 +201,9 @@ if ghosts_used > 0 then
 end
 
 -- Wake-ups chain: a claim that leaves claimable jobs leaves a token for the next worker.
-local left = false
-if #ids == count or at_bound() then
-  local entries = ghosts_used - tonumber(settings[3] or 0)
+-- Where ghosts are left, what a lane holds may be nothing else.
+if left and tonumber(settings[3] or 0) > 0 then
+  local entries = ghosts_used - settings[3]
   for priority in gmatch(lanes, '%d') do
     entries = entries + call('LLEN', lane(priority))
   end
@@ -210,4 +214,4 @@ if left then
 end
 local more = left and #ids < count and 1 or 0
 keep(fence .. ' ' .. more .. ' ' .. table.concat(ids, ' '))
-return hand_over(fence, more, ids, records)
+return hand_over(fence, more, ids, records, counts)

@@ -3,7 +3,7 @@
 -- RARE KEYS: answers expiry jobs meta active holder stats tries errors unique completed endings results
 -- ARGV: caller seq budget, then per job: id, fence, result ('' none, '!' dropped, '=' and its JSON)
 -- Reply: text: n OK | n STALE; RARE
--- Cost: 10 commands a call (one more for a new caller), none per job; options add to it
+-- Cost: 9 commands a call (one more for a new caller), none per job; options add to it
 -- Uses: clock repeats outcomes text chunks held day finish tries
 local answers, expiry, jobs, meta, active, holder, stats, tries, errors, unique, completed,
   endings, results = unpack(KEYS)
@@ -17,11 +17,13 @@ for i = 4, #ARGV, 3 do
   ids[#ids + 1], fences[#fences + 1] = ARGV[i], ARGV[i + 1]
 end
 local entries = holders(ids, fences, true)
-local tried = tonumber(call('HGET', meta, 'tried') or 0) > 0
-local done, deleted, kept_results = {}, {}, {}
+local done, deleted, tried, kept_results = {}, {}, {}, {}
 
 local function end_well(i, entry)
   local id, result = ids[i], ARGV[3 + i * 3]
+  if field(entry, 'tried') then
+    tried[#tried + 1] = id
+  end
   if not field(entry, 'retention') then
     deleted[#deleted + 1] = id
     return free_unique(id, entry)
@@ -37,7 +39,7 @@ for i, entry in ipairs(entries) do
   if entry then
     -- With nothing but `fp` at its end the job has no option that matters here.
     local plain = sub(entry, -36, -33) == ' fp='
-    if not full and (tried or not plain) then
+    if not full and not plain then
       return redis.status_reply('RARE')
     end
     done[#done + 1] = ids[i]
@@ -52,17 +54,19 @@ for i, entry in ipairs(entries) do
   end
 end
 
-open_writes()
+if #deleted == 0 then
+  open_writes()
+end
+each('HDEL', jobs, deleted)
 if #done > 0 then
+  if #tried > 0 then
+    forget_tries(tried)
+    each('HDEL', errors, deleted)
+  end
   if full then
-    if tried then
-      forget_tries(done)
-      each('HDEL', errors, deleted)
-    end
     each('HSET', results, kept_results)
     write_finished(completed)
   end
-  each('HDEL', jobs, deleted)
   release(done)
   call('HINCRBY', meta, 'unfinished', -#done)
   call('HINCRBY', stats, today() .. ':completed', #done)
