@@ -6,6 +6,8 @@
 //! read the ratios, which are medians of the runs. `SPRAG_BENCH_RUNS` (5), `SPRAG_BENCH_JOBS`
 //! (30,720) change how long it takes.
 
+#![allow(clippy::print_stdout, reason = "its table is what a bench is for")]
+
 #[path = "../tests/support/mod.rs"]
 mod support;
 

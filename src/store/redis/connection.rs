@@ -26,9 +26,16 @@ const LOG_PAUSE: Duration = Duration::from_secs(3);
 /// The way to one server.
 pub(super) struct Link {
     client: Client,
-    commands: tokio::sync::Mutex<Option<MultiplexedConnection>>,
+    commands: tokio::sync::Mutex<Shared>,
     idle_waiters: Mutex<Vec<MultiplexedConnection>>,
     gate: Mutex<Gate>,
+}
+
+/// The shared connection, and the how-manieth it is.
+#[derive(Default)]
+struct Shared {
+    connection: Option<MultiplexedConnection>,
+    number: u64,
 }
 
 /// Lets one try to connect pass per back-off, whoever asks: no storm when the server is away.
@@ -53,7 +60,7 @@ impl Link {
         let client = Client::open(info).map_err(|e| bad_url(&e))?;
         Ok(Self {
             client,
-            commands: tokio::sync::Mutex::new(None),
+            commands: tokio::sync::Mutex::default(),
             idle_waiters: Mutex::new(Vec::new()),
             gate: Mutex::new(Gate::default()),
         })
@@ -61,14 +68,14 @@ impl Link {
 
     /// Sends a command on the shared connection.
     pub(super) async fn send(&self, cmd: &Cmd) -> Result<Value, Fault> {
-        let mut connection = self.commands().await?;
+        let (mut connection, number) = self.commands().await?;
         let answer = connection.send_packed_command(cmd).await.and_then(Value::extract_error);
         let fault = match answer {
             Ok(value) => return Ok(value),
             Err(error) => Fault::from(error),
         };
         if fault.discard {
-            self.discard(&fault).await;
+            self.discard(number, &fault).await;
         }
         Err(fault)
     }
@@ -91,19 +98,21 @@ impl Link {
         Ok(answer)
     }
 
-    async fn commands(&self) -> Result<MultiplexedConnection, Fault> {
-        let mut slot = self.commands.lock().await;
-        if let Some(connection) = &*slot {
-            return Ok(connection.clone());
+    async fn commands(&self) -> Result<(MultiplexedConnection, u64), Fault> {
+        let mut shared = self.commands.lock().await;
+        if let Some(connection) = &shared.connection {
+            return Ok((connection.clone(), shared.number));
         }
         let connection = self.connect(Some(RESPONSE_TIMEOUT)).await?;
-        *slot = Some(connection.clone());
-        Ok(connection)
+        shared.connection = Some(connection.clone());
+        shared.number += 1;
+        Ok((connection, shared.number))
     }
 
-    /// Forgets the shared connection. A newer one may go with it: that costs one more connect.
-    async fn discard(&self, fault: &Fault) {
-        if self.commands.lock().await.take().is_some() {
+    /// Forgets the shared connection of this number; a newer one stays.
+    async fn discard(&self, number: u64, fault: &Fault) {
+        let mut shared = self.commands.lock().await;
+        if shared.number == number && shared.connection.take().is_some() {
             lock(&self.idle_waiters).clear();
             tracing::warn!(server = %self.client.get_connection_info().addr(), error = %fault.error,
                 "connection to Redis given up; connecting anew at the next call");
