@@ -5,7 +5,8 @@
 -- Reply: text: n PENDING | n SCHEDULED | 1 EXISTING state | 1 CONFLICT | 1 DUPLICATE id replaced
 --        | 1 BACKPRESSURE limit current incoming | 1 INVALID; remarks MADE, REFUSED [index]; RARE
 -- Cost: 9 commands a call (one more for a new caller), none per job; options add to it
--- Uses: clock repeats outcomes text chunks wake lanes due state
+-- Uses: clock repeats text chunks wake
+-- Rare uses: outcomes lanes due state
 local answers, expiry, jobs, meta, wake, scheduled, retry, active, completed, archived, cancelled,
   quarantined, unique = unpack(KEYS)
 
@@ -48,6 +49,8 @@ if not full then
   leave_wake()
   return keep(int(count) .. (made and ' PENDING\n0 MADE' or ' PENDING'))
 end
+
+-- RARE PARTS
 
 local function due_at(due)
   if due == '' then
