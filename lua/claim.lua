@@ -134,7 +134,9 @@ if not settings[1] then
   end
 end
 
--- Entries of jobs that are active already, or twice in this call: dropped and no longer counted.
+local filled = #ids == count
+
+-- Entries of jobs that are held already, or twice in this call: dropped and no longer counted.
 local function drop_second_entries()
   local held, first = call('HMGET', holder, unpack(ids)), {}
   local kept_ids, kept_records, kept_parts = {}, {}, {}
@@ -145,6 +147,7 @@ local function drop_second_entries()
       kept_parts[#kept_parts + 1] = settling[i]
     end
   end
+  gone = gone + #ids - #kept_ids
   ids, records, settling = kept_ids, kept_records, kept_parts
 end
 
@@ -162,7 +165,6 @@ if #ids > 0 then
     added = added + call('ZADD', active, 'NX', unpack(leases, from, to))
   end
   if added < #ids then
-    gone = gone + #ids - added
     drop_second_entries()
   end
 end
@@ -198,7 +200,7 @@ end
 
 -- Wake-ups chain: a claim that leaves claimable jobs leaves a token for the next worker.
 local left = false
-if #ids == count or at_bound() then
+if filled or at_bound() then
   local entries = ghosts_used - tonumber(settings[3] or 0)
   for priority in gmatch(lanes, '%d') do
     entries = entries + call('LLEN', lane(priority))
