@@ -1,5 +1,5 @@
 -- Makes lease and holder of claimed jobs: `ids`, `records` and `settling` are parallel, `counts`
--- has `<attempt> <crash>` of those that failed before. An entry of a job that is active already, or
+-- has `<attempt> <crash>` of those that failed before. An entry of a job that is held already, or
 -- that comes twice in this call, is dropped from the lists. Answers the fence ('0' if nothing was
 -- left to claim) and how many were dropped.
 local function hold(ids, records, settling, counts, last_fence, lease_ends)
@@ -7,12 +7,13 @@ local function hold(ids, records, settling, counts, last_fence, lease_ends)
   for i = 1, taken do
     leases[2 * i - 1], leases[2 * i] = ends, ids[i]
   end
-  local added = 0
+  local added, left = 0, taken
   for from = 1, #leases, 1000 do
     added = added + call('ZADD', active, 'NX', unpack(leases, from, math.min(from + 999, #leases)))
   end
   if added < taken then
-    local held, first, left = call('HMGET', holder, unpack(ids)), {}, 0
+    local held, first = call('HMGET', holder, unpack(ids)), {}
+    left = 0
     for i = 1, taken do
       local id = ids[i]
       ids[i] = nil
@@ -28,11 +29,11 @@ local function hold(ids, records, settling, counts, last_fence, lease_ends)
   end
   local fence = int(math.max((last_fence or 0) + 1, now_us))
   local prefix, entries = fence .. ' ' .. ARGV[4] .. ' ', {}
-  for i = 1, #ids do
+  for i = 1, left do
     local tried = counts[i] and ' tried=1' or ''
     entries[2 * i - 1], entries[2 * i] = ids[i], prefix .. settling[i] .. tried
   end
   each('HSET', holder, entries)
   call('HSET', meta, 'fence', fence)
-  return fence, taken - added
+  return fence, taken - left
 end

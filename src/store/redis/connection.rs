@@ -28,6 +28,8 @@ pub(super) struct Link {
     client: Client,
     commands: tokio::sync::Mutex<Shared>,
     idle_waiters: Mutex<Vec<MultiplexedConnection>>,
+    /// Held while connecting: of many who ask at once each learns what came of the try before.
+    connecting: tokio::sync::Mutex<()>,
     gate: Mutex<Gate>,
 }
 
@@ -42,8 +44,8 @@ struct Shared {
 #[derive(Default)]
 struct Gate {
     failures: u32,
-    closed_until: Option<Instant>,
-    last_error: String,
+    /// Until when, and with what, those who ask are turned away.
+    closed: Option<(Instant, Fault)>,
     logged_at: Option<Instant>,
 }
 
@@ -62,6 +64,7 @@ impl Link {
             client,
             commands: tokio::sync::Mutex::default(),
             idle_waiters: Mutex::new(Vec::new()),
+            connecting: tokio::sync::Mutex::new(()),
             gate: Mutex::new(Gate::default()),
         })
     }
@@ -120,6 +123,7 @@ impl Link {
     }
 
     async fn connect(&self, response: Option<Duration>) -> Result<MultiplexedConnection, Fault> {
+        let _one_at_a_time = self.connecting.lock().await;
         lock(&self.gate).pass()?;
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT_TIMEOUT))
@@ -145,26 +149,19 @@ impl Link {
 }
 
 impl Gate {
-    fn pass(&mut self) -> Result<(), Fault> {
-        let now = Instant::now();
-        match self.closed_until {
-            Some(until) if now < until => Err(Fault::unavailable(self.last_error.clone())),
-            _ => {
-                // Others wait for what comes of this try.
-                self.closed_until = Some(now + BACKOFF.0);
-                Ok(())
-            }
+    fn pass(&self) -> Result<(), Fault> {
+        match &self.closed {
+            Some((until, fault)) if Instant::now() < *until => Err(fault.clone()),
+            _ => Ok(()),
         }
     }
 
     fn close(&mut self, fault: &Fault, info: &ConnectionInfo) {
         let now = Instant::now();
         let longest = BACKOFF.0.saturating_mul(1 << self.failures.min(10)).min(BACKOFF.1);
-        self.closed_until = Some(now + longest.mul_f64(0.5 + fastrand::f64() / 2.0));
+        let until = now + longest.mul_f64(0.5 + fastrand::f64() / 2.0);
+        self.closed = Some((until, fault.clone()));
         self.failures += 1;
-        if let StoreError::Unavailable(text) | StoreError::Backend(text) = &fault.error {
-            self.last_error.clone_from(text);
-        }
         if self.logged_at.is_none_or(|at| now.duration_since(at) >= LOG_PAUSE) {
             self.logged_at = Some(now);
             tracing::warn!(server = %info.addr(), error = %fault.error, tries = self.failures,
