@@ -1,7 +1,7 @@
 //! Data on stdout, talk on stderr.
 
 use crate::{args::Global, fail::Failure};
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
 
@@ -29,7 +29,18 @@ pub(crate) fn table<const N: usize>(
     let mut table = empty_table();
     table.set_header(header);
     table.add_rows(rows.into_iter().map(|row| row.map(|cell| visible(&cell))));
+    // Numbers stand below each other.
+    for index in 0..N {
+        let numbers = table.column_cells_iter(index).flatten().all(is_number);
+        if let Some(column) = table.column_mut(index).filter(|_| numbers) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
     line(&table.trim_fmt())
+}
+
+fn is_number(cell: &Cell) -> bool {
+    cell.content().bytes().all(|b| b.is_ascii_digit())
 }
 
 /// Writes names and values below each other.
