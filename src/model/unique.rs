@@ -86,6 +86,19 @@ impl Unique {
         self
     }
 
+    /// The key as it was given; none if it is the job's fingerprint.
+    pub fn given_key(&self) -> Option<&[u8]> {
+        match &self.key {
+            Key::Given(key) => Some(key),
+            Key::Payload => None,
+        }
+    }
+
+    /// Whether all kinds of the queue share the key.
+    pub fn is_any_kind(&self) -> bool {
+        self.any_kind
+    }
+
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         match &self.key {
             Key::Given(key) if key.is_empty() || key.len() > 256 => {

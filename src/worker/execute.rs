@@ -129,7 +129,7 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
 
 /// The usual wait after a failed attempt: 15 s + attempt⁴ s, at most a day, ± 15 %. The shape is
 /// Sidekiq's: 25 attempts last about three weeks.
-pub(super) fn backoff(attempt: u32) -> Duration {
+pub fn backoff(attempt: u32) -> Duration {
     let seconds = (15.0 + f64::from(attempt.saturating_sub(1)).powi(4)).min(86_400.0);
     Duration::from_secs_f64(seconds * (0.85 + 0.3 * fastrand::f64()))
 }

@@ -14,6 +14,7 @@ mod settle;
 mod sweep;
 
 pub use context::Context;
+pub use execute::backoff;
 pub use handler::Verdict;
 
 use crate::{

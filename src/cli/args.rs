@@ -1,0 +1,65 @@
+//! The grammar: global flags, and the command that stands behind them.
+
+use crate::{claim, demo, enqueue, job, queue, settle, sweep};
+use clap::{Parser, Subcommand};
+use sprag::Namespace;
+
+/// Enqueue, claim, settle and look at jobs of sprag, a job queue on Redis.
+///
+/// Data goes to stdout, talk to stderr. Exit codes: 0 success, 2 invalid, 3 not found, 4 duplicate,
+/// 5 id conflict, 6 quarantined, 7 backpressure, 8 lease rejected, 9 unavailable, 1 anything else.
+#[derive(Debug, Parser)]
+#[command(name = "sprag", version, arg_required_else_help = true)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Flags of every command.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Global {
+    /// Redis: redis://[user:password@]host[:port][/db] or redis+unix:///path.
+    /// Else SPRAG_REDIS_URL, else REDIS_URL, else redis://127.0.0.1:6379
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// Prefix of every key. Else SPRAG_NAMESPACE, else sprag
+    #[arg(long, global = true, value_name = "NS")]
+    pub(crate) namespace: Option<Namespace>,
+    /// One JSON object per line instead of tables; errors too
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Answer yes to every question
+    #[arg(long, global = true)]
+    pub(crate) yes: bool,
+    /// No talk on stderr but errors
+    #[arg(long, global = true)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Enqueue(Box<enqueue::Args>),
+    Claim(claim::Args),
+    Extend(settle::ExtendArgs),
+    Complete(settle::CompleteArgs),
+    Retry(settle::RetryArgs),
+    Archive(settle::ArchiveArgs),
+    Snooze(settle::SnoozeArgs),
+    Requeue(settle::RequeueArgs),
+    Sweep(sweep::Args),
+    /// Look at a queue and steer it
+    #[command(subcommand)]
+    Queue(queue::Verb),
+    /// Look at a job and steer it
+    #[command(subcommand)]
+    Job(job::Verb),
+    /// The tour: a true run of 3,000 jobs through five processes, one of which is killed.
+    ///
+    /// Uses the Redis of --url, SPRAG_REDIS_URL or REDIS_URL, in a namespace of its own whose keys
+    /// it deletes; without one it starts a private redis-server and ends it.
+    Demo,
+    #[command(subcommand, hide = true)]
+    DemoPart(demo::Part),
+}

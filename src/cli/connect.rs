@@ -1,0 +1,46 @@
+//! The store that flags and environment name.
+
+use crate::{args::Global, fail::Failure};
+use sprag::{
+    Namespace, RedisStore, StoreError,
+    store::{Callers, RedisStoreBuilder},
+};
+use std::time::Duration;
+
+/// For how long a command repeats what an unavailable server did not answer: a person waits.
+const BUDGET: Duration = Duration::from_secs(3);
+
+/// The store of a command. Settlements name themselves, so that the same command again succeeds.
+pub(crate) fn store(global: &Global) -> Result<RedisStore, Failure> {
+    let url = given_url(global).unwrap_or_else(|| "redis://127.0.0.1:6379".to_owned());
+    let namespace = match (&global.namespace, env("SPRAG_NAMESPACE")) {
+        (Some(namespace), _) => namespace.clone(),
+        (None, Some(name)) => Namespace::new(name)?,
+        (None, None) => Namespace::default(),
+    };
+    let store = builder(&url)?.namespace(namespace);
+    Ok(store.repeat_budget(BUDGET).callers(Callers::PerSettlement).build()?)
+}
+
+/// A store on this server; `memory://` is refused.
+pub(crate) fn builder(url: &str) -> Result<RedisStoreBuilder, StoreError> {
+    if url.starts_with("memory:") {
+        return Err(StoreError::Invalid(
+            "url: memory:// lives inside one process, and each sprag command is a process of its \
+             own; must be redis://… or redis+unix://…"
+                .to_owned(),
+        ));
+    }
+    Ok(RedisStore::builder(url))
+}
+
+/// The URL of flag or environment, if there is one.
+pub(crate) fn given_url(global: &Global) -> Option<String> {
+    let named = || env("SPRAG_REDIS_URL").or_else(|| env("REDIS_URL"));
+    global.url.clone().or_else(named)
+}
+
+/// A variable that is set to something.
+pub(crate) fn env(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}

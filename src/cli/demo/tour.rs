@@ -1,0 +1,138 @@
+//! Looking at the keys: the lines that one would type, and what they answer.
+
+use super::{
+    check::{Accepted, Facts},
+    place::Place,
+};
+use crate::{args::Global, fail::Failure, out};
+use redis::{ConnectionAddr, ConnectionInfo, Value};
+use tokio::process::Command;
+
+/// Lines of an answer that are shown.
+const SHOWN: usize = 40;
+
+pub(super) async fn show(global: &Global, place: &Place, facts: &Facts) -> Result<(), Failure> {
+    out::talk(global, "\nEverything is in plain Redis keys. These lines look at them:");
+    let info = place.connection_info()?;
+    for look in looks(place, facts) {
+        out::line(&format!("\n# {}\n$ {}", look.why, look.typed(&info)))?;
+        let answer = match look.by_redis_cli(&info).await {
+            Ok(answer) => answer,
+            // There is no redis-cli.
+            Err(_) => look.by_connection(place).await?,
+        };
+        for line in answer.lines().take(SHOWN) {
+            out::line(&out::visible(&out::cut(line, 240)))?;
+        }
+    }
+    Ok(())
+}
+
+/// A command that looks at something.
+struct Look {
+    why: &'static str,
+    /// Shown as it is, not quoted and escaped.
+    raw: bool,
+    command: Vec<String>,
+}
+
+fn looks(place: &Place, facts: &Facts) -> Vec<Look> {
+    let look = |why, raw, command: &[&str]| Look {
+        why,
+        raw,
+        command: command.iter().map(ToString::to_string).collect(),
+    };
+    let meta = place.key("webhooks", "meta");
+    let completed = place.key("webhooks", "completed");
+    let mut looks = vec![
+        look("a queue's counters and settings", false, &["HGETALL", &meta]),
+        look("how many jobs are completed and kept", false, &["ZCARD", &completed]),
+    ];
+    let of = |(id, job): (&String, &Accepted), key| [place.key(&job.queue, key), id.clone()];
+    if let Some(job) = facts.crashed() {
+        let [key, id] = of(job, "jobs");
+        looks.push(look("a job of the killed worker: its record", true, &["HGET", &key, &id]));
+        let [key, id] = of(job, "errors");
+        looks.push(look("and what happened to it", true, &["HGET", &key, &id]));
+    }
+    if let Some(job) = facts.exhausted() {
+        let [key, id] = of(job, "errors");
+        looks.push(look("a job that failed too often", true, &["HGET", &key, &id]));
+        let [key, id] = of(job, "endings");
+        looks.push(look("and how it ended", true, &["HGET", &key, &id]));
+    }
+    looks
+}
+
+impl Look {
+    fn format(&self) -> &'static str {
+        if self.raw { "--raw" } else { "--no-raw" }
+    }
+
+    /// The line to type. Where there is a password, redis-cli takes it from `REDISCLI_AUTH`.
+    fn typed(&self, info: &ConnectionInfo) -> String {
+        let mut words = vec!["redis-cli".to_owned()];
+        words.extend(server_args(info));
+        words.extend(self.raw.then(|| "--raw".to_owned()));
+        words.extend(self.command.iter().map(|word| quoted(word)));
+        words.join(" ")
+    }
+
+    async fn by_redis_cli(&self, info: &ConnectionInfo) -> std::io::Result<String> {
+        let mut cli = Command::new("redis-cli");
+        cli.args(server_args(info)).arg(self.format()).args(&self.command);
+        if let Some(password) = info.redis_settings().password() {
+            cli.env("REDISCLI_AUTH", password);
+        }
+        let output = cli.output().await?;
+        if !output.status.success() {
+            return Err(std::io::Error::other("redis-cli failed"));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    async fn by_connection(&self, place: &Place) -> anyhow::Result<String> {
+        let mut command = redis::cmd(&self.command[0]);
+        command.arg(&self.command[1..]);
+        Ok(text(&command.query_async(&mut place.connection().await?).await?))
+    }
+}
+
+fn server_args(info: &ConnectionInfo) -> Vec<String> {
+    let mut args = match info.addr() {
+        ConnectionAddr::Tcp(host, port) => {
+            vec!["-h".to_owned(), host.clone(), "-p".to_owned(), port.to_string()]
+        }
+        ConnectionAddr::Unix(path) => vec!["-s".to_owned(), path.display().to_string()],
+        _ => Vec::new(),
+    };
+    let settings = info.redis_settings();
+    if let Some(user) = settings.username() {
+        args.extend(["--user".to_owned(), user.to_owned()]);
+    }
+    if settings.db() != 0 {
+        args.extend(["-n".to_owned(), settings.db().to_string()]);
+    }
+    args
+}
+
+/// A word for the shell: braces and the like would mean something to it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._:-/".contains(c);
+    if word.chars().all(plain) { word.to_owned() } else { format!("'{word}'") }
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Nil => "(nil)".to_owned(),
+        Value::Int(number) => number.to_string(),
+        Value::BulkString(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Value::SimpleString(text) => text.clone(),
+        Value::Array(items) => items.iter().map(text).collect::<Vec<_>>().join("\n"),
+        Value::Map(pairs) => {
+            let pair = |(name, value): &(Value, Value)| format!("{} {}", text(name), text(value));
+            pairs.iter().map(pair).collect::<Vec<_>>().join("\n")
+        }
+        other => format!("{other:?}"),
+    }
+}

@@ -1,0 +1,236 @@
+//! Follows the run: shows how far it is, and kills a worker half-way.
+
+use super::{
+    deliveries::{self, QUEUES},
+    journal::{Answer, RAN, Ran, Reader, Step, TOLD, Told},
+    place::Place,
+    processes::{self, PRODUCERS, WORKERS},
+};
+use crate::{args::Global, fail::Failure, out};
+use anyhow::{anyhow, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use sprag::{QueueName, RedisStore, Store};
+use std::{
+    collections::HashMap,
+    io::IsTerminal,
+    path::Path,
+    time::{Duration, Instant},
+};
+use tokio::process::Child;
+
+/// A run that takes longer than this hangs.
+const PATIENCE: Duration = Duration::from_secs(180);
+const TICK: Duration = Duration::from_millis(100);
+/// The worker that is killed runs at least so many jobs then.
+const VICTIM_RUNS: usize = 3;
+
+/// A run of a handler.
+pub(super) type Run = (String, u64);
+
+pub(super) struct Watch<'a> {
+    global: &'a Global,
+    place: &'a Place,
+    dir: &'a Path,
+    store: RedisStore,
+    queues: Vec<QueueName>,
+    producers: Vec<Child>,
+    workers: Vec<Child>,
+    told: Reader<Told>,
+    ran: Reader<Ran>,
+    seen: Seen,
+    started: Instant,
+    bar: ProgressBar,
+    last_line: u64,
+    killed: Killed,
+}
+
+/// What the journals told so far.
+#[derive(Debug, Default)]
+struct Seen {
+    answered: usize,
+    refused: usize,
+    done: usize,
+    failed: usize,
+    /// (id, fence) → pid: started and not ended.
+    running: HashMap<Run, u32>,
+    lines: usize,
+}
+
+/// The worker that was killed, and what it was running.
+#[derive(Debug, Default)]
+pub(super) struct Killed {
+    pub(super) pid: u32,
+    pub(super) runs: Vec<Run>,
+}
+
+impl<'a> Watch<'a> {
+    pub(super) fn start(
+        global: &'a Global,
+        place: &'a Place,
+        dir: &'a Path,
+        lines: usize,
+    ) -> Result<Self, Failure> {
+        let worker = |_| processes::start(place, dir, &["worker"]);
+        let producer =
+            |i: usize| processes::start(place, dir, &["producer", "--share", &i.to_string()]);
+        Ok(Self {
+            global,
+            place,
+            dir,
+            store: place.store()?,
+            queues: QUEUES
+                .iter()
+                .map(|(name, _)| deliveries::queue(name))
+                .collect::<Result<_, _>>()?,
+            workers: (0..WORKERS).map(worker).collect::<Result<_, _>>()?,
+            producers: (0..PRODUCERS).map(producer).collect::<Result<_, _>>()?,
+            told: Reader::new(dir, TOLD),
+            ran: Reader::new(dir, RAN),
+            seen: Seen { lines, ..Seen::default() },
+            started: Instant::now(),
+            bar: bar(global, lines),
+            last_line: 0,
+            killed: Killed::default(),
+        })
+    }
+
+    /// Until half of the deliveries are done and some worker is in the midst of several.
+    pub(super) async fn until_half_way(&mut self) -> anyhow::Result<()> {
+        while self.seen.done < self.seen.lines * 9 / 20 || self.victim().is_none() {
+            self.tick().await?;
+        }
+        Ok(())
+    }
+
+    /// Place and pid of the worker that runs most.
+    fn victim(&self) -> Option<(usize, u32)> {
+        let runs = |pid| self.seen.running.values().filter(|of| **of == pid).count();
+        let pids = self.workers.iter().enumerate().filter_map(|(i, w)| Some((i, w.id()?)));
+        pids.filter(|(_, pid)| runs(*pid) >= VICTIM_RUNS).max_by_key(|(_, pid)| runs(*pid))
+    }
+
+    /// SIGKILL: the worker has no time to put anything back.
+    pub(super) async fn kill_a_worker(&mut self) -> anyhow::Result<()> {
+        let (place, pid) = self.victim().ok_or_else(|| anyhow!("no worker runs anything"))?;
+        let mut victim = self.workers.swap_remove(place);
+        victim.kill().await?;
+        self.read()?;
+        let its = self.seen.running.iter().filter(|(_, of)| **of == pid);
+        self.killed = Killed { pid, runs: its.map(|(run, _)| run.clone()).collect() };
+        self.seen.running.retain(|_, of| *of != pid);
+        self.workers.push(processes::start(self.place, self.dir, &["worker"])?);
+        let count = self.killed.runs.len();
+        self.say(&format!(
+            "Killed worker {pid} (kill -9) in the midst of {count} jobs, and started another. The \
+             jobs come back when their leases end, after a second."
+        ));
+        Ok(())
+    }
+
+    /// Until the producers have ended and nothing is unfinished.
+    pub(super) async fn until_drained(&mut self) -> anyhow::Result<()> {
+        loop {
+            self.tick().await?;
+            let mut still = Vec::new();
+            for mut producer in std::mem::take(&mut self.producers) {
+                match producer.try_wait()? {
+                    Some(status) if !status.success() => bail!("a producer failed: {status}"),
+                    Some(_) => {}
+                    None => still.push(producer),
+                }
+            }
+            self.producers = still;
+            if self.producers.is_empty() && self.unfinished().await? == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn unfinished(&self) -> anyhow::Result<u64> {
+        let mut sum = 0;
+        for queue in &self.queues {
+            sum += self.store.queue(queue).await?.unfinished;
+        }
+        Ok(sum)
+    }
+
+    /// Lets the workers end.
+    pub(super) async fn end(mut self) -> anyhow::Result<Killed> {
+        self.bar.finish_and_clear();
+        let drained = std::mem::take(&mut self.workers).into_iter().map(processes::drain);
+        for ended in futures_util::future::join_all(drained).await {
+            ended?;
+        }
+        Ok(self.killed)
+    }
+
+    async fn tick(&mut self) -> anyhow::Result<()> {
+        tokio::time::sleep(TICK).await;
+        self.read()?;
+        for worker in &mut self.workers {
+            if let Some(status) = worker.try_wait()? {
+                bail!("a worker ended by itself: {status}");
+            }
+        }
+        if self.started.elapsed() > PATIENCE {
+            bail!("not done after {} s: {:?}", PATIENCE.as_secs(), self.seen);
+        }
+        self.show();
+        Ok(())
+    }
+
+    fn read(&mut self) -> anyhow::Result<()> {
+        for told in self.told.next()? {
+            match told.answer {
+                Answer::Refused => self.seen.refused += 1,
+                Answer::Enqueued(_) => self.seen.answered += 1,
+                Answer::Joined(_) => {
+                    self.seen.answered += 1;
+                    self.seen.done += 1;
+                }
+            }
+        }
+        for ran in self.ran.next()? {
+            let run = (ran.id, ran.fence);
+            match ran.step {
+                Step::Start => drop(self.seen.running.insert(run, ran.pid)),
+                step => {
+                    self.seen.running.remove(&run);
+                    self.seen.done += usize::from(matches!(step, Step::Done | Step::GivenUp));
+                    self.seen.failed += usize::from(step == Step::Failed);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn show(&mut self) {
+        let Seen { answered, refused, done, failed, running, lines } = &self.seen;
+        let text = format!(
+            "{done}/{lines} done, {answered} accepted, {} running, {failed} failed attempts, \
+             {refused} × backpressure",
+            running.len()
+        );
+        self.bar.set_position(*done as u64);
+        self.bar.set_message(text.clone());
+        let second = self.started.elapsed().as_secs();
+        if !std::io::stderr().is_terminal() && second > self.last_line {
+            self.last_line = second;
+            out::talk(self.global, &format!("{second:>4} s  {text}"));
+        }
+    }
+
+    fn say(&self, text: &str) {
+        self.bar.suspend(|| out::talk(self.global, text));
+    }
+}
+
+/// indicatif draws on stderr, and only on a terminal.
+fn bar(global: &Global, lines: usize) -> ProgressBar {
+    if global.quiet || global.json {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{elapsed:>4} {bar:30} {msg}");
+    ProgressBar::new(lines as u64)
+        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}

@@ -1,0 +1,183 @@
+//! `sprag job`.
+
+use crate::{
+    args::Global,
+    claim::EnvelopeFields,
+    connect,
+    fail::Failure,
+    out,
+    payload::{self, Shown},
+    units,
+};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use sprag::{
+    JobId, QueueName, State, Store, StoreError,
+    store::{Change, EndingReason, Failure as Failed, JobInfo},
+};
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Verb {
+    /// Everything known of a job
+    Show {
+        queue: QueueName,
+        id: JobId,
+        /// Its payload, too
+        #[arg(long)]
+        payload: bool,
+    },
+    /// Stop a job, also while it runs: its holder's fence is superseded
+    Cancel { queue: QueueName, id: JobId },
+}
+
+pub(crate) async fn job(global: &Global, verb: Verb) -> Result<(), Failure> {
+    let store = connect::store(global)?;
+    match verb {
+        Verb::Show { queue, id, payload } => {
+            let job = store.show(&queue, &id).await?;
+            let answer = Answer::of(&queue, &job, payload);
+            if global.json { out::object(&answer) } else { answer.table() }
+        }
+        Verb::Cancel { queue, id } => {
+            let outcome = store.cancel(&queue, std::slice::from_ref(&id)).await?.pop();
+            let missing = || StoreError::Backend("no outcome".to_owned());
+            let changed = outcome.ok_or_else(missing)?? == Change::Changed;
+            if global.json {
+                let (id, queue) = (id.as_str(), queue.as_str());
+                return out::object(&Cancelled { id, queue, state: State::Cancelled, changed });
+            }
+            let how = if changed { "cancelled" } else { "unchanged: it was cancelled before" };
+            out::talk(global, &format!("{id}: {how}"));
+            Ok(())
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Cancelled<'a> {
+    id: &'a str,
+    queue: &'a str,
+    state: State,
+    changed: bool,
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    id: &'a str,
+    queue: &'a str,
+    state: State,
+    attempt: u32,
+    crash: u32,
+    #[serde(flatten)]
+    envelope: Option<EnvelopeFields<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    undecodable: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    due_at: Option<u64>,
+    /// Who holds it, or held it when it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worker: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fence: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lease_expires_at: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<EndingReason>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_at: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    evicted_at: Option<u64>,
+    errors: Vec<FailedFields<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Box<RawValue>>,
+    #[serde(flatten)]
+    payload: Option<Shown>,
+}
+
+#[derive(Serialize)]
+struct FailedFields<'a> {
+    failed_at: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempt: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    crash: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worker: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+}
+
+impl<'a> FailedFields<'a> {
+    fn of(failed: &'a Failed) -> Self {
+        Self {
+            failed_at: failed.at.as_millis(),
+            attempt: failed.attempt,
+            crash: failed.crash,
+            worker: failed.worker.as_deref(),
+            error: failed.error.as_deref(),
+        }
+    }
+
+    fn line(&self) -> String {
+        let what = match (self.attempt, self.crash) {
+            (Some(attempt), _) => format!("attempt {attempt}: "),
+            (None, Some(crash)) => format!("crash {crash}: "),
+            (None, None) => String::new(),
+        };
+        let error = self.error.unwrap_or("its worker vanished");
+        format!("{} {what}{error}", at(self.failed_at))
+    }
+}
+
+impl<'a> Answer<'a> {
+    fn of(queue: &'a QueueName, job: &'a JobInfo, payload: bool) -> Self {
+        let (holder, ending) = (job.holder.as_ref(), job.ending.as_ref());
+        let ended_by = ending.and_then(|ending| ending.worker.as_ref());
+        let result = job.result.as_deref().and_then(|text| std::str::from_utf8(text).ok());
+        Self {
+            id: job.id.as_str(),
+            queue: queue.as_str(),
+            state: job.state,
+            attempt: job.attempt,
+            crash: job.crash,
+            envelope: EnvelopeFields::of_shown(job),
+            undecodable: job.envelope.as_ref().err().map(ToString::to_string),
+            due_at: job.due_at.map(|at| at.as_millis()),
+            worker: holder.map(|h| &h.worker).or(ended_by).map(sprag::WorkerId::as_str),
+            fence: holder.map(|holder| holder.fence.0),
+            lease_expires_at: holder.map(|holder| holder.lease_expires_at.as_millis()),
+            reason: ending.map(|ending| ending.reason),
+            ended_at: ending.map(|ending| ending.at.as_millis()),
+            evicted_at: job.evicted_at.map(|at| at.as_millis()),
+            errors: job.errors.iter().map(FailedFields::of).collect(),
+            result: result.and_then(payload::raw_json),
+            payload: job.envelope.as_ref().ok().filter(|_| payload).map(|(e, _)| Shown::of(e)),
+        }
+    }
+
+    /// For people: the same names and values, below each other.
+    fn table(&self) -> Result<(), Failure> {
+        let object = serde_json::to_value(self).map_err(anyhow::Error::from)?;
+        let mut rows = Vec::new();
+        for (name, value) in object.as_object().into_iter().flatten() {
+            let text = match value {
+                _ if name == "errors" => continue,
+                serde_json::Value::String(text) => text.clone(),
+                value if name.ends_with("_at") => value.as_u64().map_or(String::new(), at),
+                value => value.to_string(),
+            };
+            rows.push((name.as_str(), text));
+        }
+        // The most telling first; the others in the order of the alphabet.
+        let first = ["id", "queue", "kind", "state", "reason", "attempt", "crash"];
+        let rank =
+            |name: &str| first.iter().position(|known| *known == name).unwrap_or(first.len());
+        rows.sort_by_key(|(name, _)| rank(name));
+        rows.extend(self.errors.iter().map(|error| ("error", error.line())));
+        out::pairs(rows)
+    }
+}
+
+fn at(ms: u64) -> String {
+    units::shown(sprag::Timestamp::from_millis(ms))
+}

@@ -1,0 +1,80 @@
+//! The `sprag` command: thin. Each file holds the arguments of a noun or verb and what it does with
+//! them; every decision about a job is the library's.
+//!
+//! `args` is the grammar, `connect` finds the store, `out` writes data and `fail` errors.
+#![allow(clippy::print_stdout, reason = "a command's data goes to stdout")]
+
+mod args;
+mod base64;
+mod claim;
+mod connect;
+mod demo;
+mod enqueue;
+mod fail;
+mod from_file;
+mod job;
+mod out;
+mod payload;
+mod queue;
+mod settle;
+mod sweep;
+mod units;
+
+use args::{Args, Command};
+use clap::Parser;
+use fail::Failure;
+use std::{io::IsTerminal, process::ExitCode};
+
+fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return fail::usage(&error, std::env::args().any(|arg| arg == "--json")),
+    };
+    log_to_stderr(args.global.quiet);
+    let json = args.global.json;
+    match run(args) {
+        Ok(code) => code,
+        Err(failure) => failure.report(json),
+    }
+}
+
+fn run(args: Args) -> Result<ExitCode, Failure> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(command(args))
+}
+
+async fn command(Args { global, command }: Args) -> Result<ExitCode, Failure> {
+    let global = &global;
+    match command {
+        Command::Enqueue(args) => return enqueue::enqueue(global, args).await,
+        Command::Claim(args) => claim::claim(global, args).await?,
+        Command::Extend(args) => settle::extend(global, args).await?,
+        Command::Complete(args) => settle::complete(global, args).await?,
+        Command::Retry(args) => settle::retry(global, args).await?,
+        Command::Archive(args) => settle::archive(global, args).await?,
+        Command::Snooze(args) => settle::snooze(global, args).await?,
+        Command::Requeue(args) => settle::requeue(global, args).await?,
+        Command::Sweep(args) => sweep::sweep(global, args).await?,
+        Command::Queue(verb) => queue::queue(global, verb).await?,
+        Command::Job(verb) => job::job(global, verb).await?,
+        Command::Demo => return demo::demo(global).await,
+        Command::DemoPart(part) => demo::part(global, part).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The library's log lines, `RUST_LOG` choosing among them; errors only by default.
+fn log_to_stderr(quiet: bool) {
+    if quiet {
+        return;
+    }
+    let filter = tracing_subscriber::EnvFilter::builder()
+        .with_default_directive(tracing::level_filters::LevelFilter::ERROR.into())
+        .from_env_lossy();
+    let colour = std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty())
+        && std::io::stderr().is_terminal();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(colour)
+        .init();
+}

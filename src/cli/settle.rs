@@ -1,0 +1,178 @@
+//! The verbs of a job's holder: `extend`, `complete`, `retry`, `archive`, `snooze`, `requeue`.
+
+use crate::{args::Global, connect, fail::Failure, out, payload, units};
+use serde::Serialize;
+use sprag::{
+    Fence, JobId, QueueName, RedisStore, State, Store, StoreError,
+    store::{Archive, ArchiveReason, Complete, Held, Outcomes, Retry, Snooze},
+    worker,
+};
+use std::time::Duration;
+
+/// The job that is held.
+#[derive(Debug, clap::Args)]
+struct Job {
+    queue: QueueName,
+    id: JobId,
+    /// The number that claim gave
+    #[arg(long, value_name = "F")]
+    fence: u64,
+}
+
+impl Job {
+    fn held(&self) -> Held {
+        Held { id: self.id.clone(), fence: Fence(self.fence) }
+    }
+
+    fn tell(&self, global: &Global, state: State) -> Result<(), Failure> {
+        let Self { queue, id, fence } = self;
+        if !global.json {
+            out::talk(global, &format!("{id}: {state}"));
+            return Ok(());
+        }
+        out::object(&Answer { id: id.as_str(), queue: queue.as_str(), fence: *fence, state })
+    }
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    id: &'a str,
+    queue: &'a str,
+    fence: u64,
+    state: State,
+}
+
+fn only<T>(mut outcomes: Outcomes<T>) -> Result<T, StoreError> {
+    outcomes.pop().unwrap_or_else(|| Err(StoreError::Backend("no outcome".to_owned())))
+}
+
+/// Hold a job for longer
+#[derive(Debug, clap::Args)]
+pub(crate) struct ExtendArgs {
+    #[command(flatten)]
+    job: Job,
+    /// From now on
+    #[arg(long, value_name = "DUR", value_parser = units::duration, default_value = "30s")]
+    lease: Duration,
+}
+
+pub(crate) async fn extend(
+    global: &Global,
+    ExtendArgs { job, lease }: ExtendArgs,
+) -> Result<(), Failure> {
+    only(connect::store(global)?.extend(&job.queue, &[job.held()], lease).await?)?;
+    job.tell(global, State::Active)
+}
+
+/// A job is done
+#[derive(Debug, clap::Args)]
+pub(crate) struct CompleteArgs {
+    #[command(flatten)]
+    job: Job,
+    /// A JSON text, @file, or - for stdin; kept as long as the job is
+    #[arg(long, value_name = "JSON")]
+    result: Option<String>,
+}
+
+pub(crate) async fn complete(global: &Global, args: CompleteArgs) -> Result<(), Failure> {
+    let CompleteArgs { job, result } = args;
+    let result = result.map(|result| payload::read(&result)).transpose()?;
+    result.as_ref().map_or(Ok(()), |result| payload::check_json("result", result))?;
+    let complete = Complete { held: job.held(), result: result.map(Into::into) };
+    only(connect::store(global)?.complete(&job.queue, &[complete]).await?)?;
+    job.tell(global, State::Completed)
+}
+
+/// An attempt failed: try again later, or archive it if that was the last
+#[derive(Debug, clap::Args)]
+pub(crate) struct RetryArgs {
+    #[command(flatten)]
+    job: Job,
+    /// What went wrong
+    #[arg(long, value_name = "TEXT")]
+    error: String,
+    /// When to try again [default: 15 s + (attempt - 1)^4 s, at most a day, ± 15 %]
+    #[arg(long, value_name = "DUR", value_parser = units::duration)]
+    delay: Option<Duration>,
+}
+
+pub(crate) async fn retry(
+    global: &Global,
+    RetryArgs { job, error, delay }: RetryArgs,
+) -> Result<(), Failure> {
+    let store = connect::store(global)?;
+    let delay = match delay {
+        Some(delay) => delay,
+        None => usual_delay(&store, &job).await?,
+    };
+    let retry = Retry { held: job.held(), delay, error };
+    let state = only(store.retry(&job.queue, &[retry]).await?)?;
+    job.tell(global, state)
+}
+
+/// The library's back-off after the attempt that failed now. The verdict on a job that is gone is
+/// the script's, which may know this call as a repeat.
+async fn usual_delay(store: &RedisStore, job: &Job) -> Result<Duration, StoreError> {
+    let attempt = match store.show(&job.queue, &job.id).await {
+        Ok(shown) => shown.attempt,
+        Err(StoreError::NotFound(_)) => 0,
+        Err(error) => return Err(error),
+    };
+    let delay = worker::backoff(attempt + 1);
+    Ok(Duration::from_millis(units::millis(delay)))
+}
+
+/// Give a job up
+#[derive(Debug, clap::Args)]
+pub(crate) struct ArchiveArgs {
+    #[command(flatten)]
+    job: Job,
+    /// What went wrong
+    #[arg(long, value_name = "TEXT")]
+    error: Option<String>,
+    /// Its payload cannot be decoded
+    #[arg(long)]
+    undecodable: bool,
+}
+
+pub(crate) async fn archive(global: &Global, args: ArchiveArgs) -> Result<(), Failure> {
+    let ArchiveArgs { job, error, undecodable } = args;
+    let reason = if undecodable { ArchiveReason::Undecodable } else { ArchiveReason::Discarded };
+    let archive = Archive { held: job.held(), reason, error };
+    only(connect::store(global)?.archive(&job.queue, &[archive]).await?)?;
+    job.tell(global, State::Archived)
+}
+
+/// Run a job later, with no attempt spent
+#[derive(Debug, clap::Args)]
+pub(crate) struct SnoozeArgs {
+    #[command(flatten)]
+    job: Job,
+    /// How much later
+    #[arg(long, value_name = "DUR", value_parser = units::duration)]
+    delay: Duration,
+}
+
+pub(crate) async fn snooze(
+    global: &Global,
+    SnoozeArgs { job, delay }: SnoozeArgs,
+) -> Result<(), Failure> {
+    let snooze = Snooze { held: job.held(), delay };
+    only(connect::store(global)?.snooze(&job.queue, &[snooze]).await?)?;
+    job.tell(global, State::Scheduled)
+}
+
+/// Put a job back to the front, with no attempt spent
+#[derive(Debug, clap::Args)]
+pub(crate) struct RequeueArgs {
+    #[command(flatten)]
+    job: Job,
+}
+
+pub(crate) async fn requeue(
+    global: &Global,
+    RequeueArgs { job }: RequeueArgs,
+) -> Result<(), Failure> {
+    only(connect::store(global)?.requeue(&job.queue, &[job.held()]).await?)?;
+    job.tell(global, State::Pending)
+}
