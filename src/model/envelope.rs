@@ -1,7 +1,7 @@
 //! What is enqueued: one unit of work and how it is to be run.
 
 use super::{
-    Fingerprint, JobId, Kind, Partition, QueueName, StoreError, Timestamp, Unique, When, time,
+    Fingerprint, JobId, Kind, Mode, Partition, QueueName, StoreError, Timestamp, Unique, When, time,
 };
 use bytes::Bytes;
 use std::{collections::BTreeMap, time::Duration};
@@ -97,12 +97,12 @@ getters! {
     max_attempts: u32 => |e| e.max_attempts;
     /// How long one attempt may take, unlimited by default.
     timeout: Option<Duration> => |e| e.timeout;
-    /// When the job is no longer worth running. Not yet supported.
+    /// When the job is no longer worth running.
     deadline: Option<When> => |e| e.deadline;
     /// How long the completed job is kept (default: not at all). An archived or cancelled job is
     /// kept for its own default (90 d, 7 d) or this, whichever is longer.
     retention: Option<Duration> => |e| e.retention;
-    /// How long the identity outlives the record. Not yet supported.
+    /// How long the identity (id and content) outlives the record.
     remember: Option<Duration> => |e| e.remember;
     /// The unique key.
     unique: Option<&Unique> => |e| e.unique.as_ref();
@@ -143,17 +143,6 @@ impl Envelope {
         }
     }
 
-    /// Refuses what no store gives a meaning to yet: a knob that did nothing would be a lie.
-    pub(crate) fn check_supported(&self) -> Result<(), StoreError> {
-        if self.deadline.is_some() {
-            return Err(StoreError::not_yet("deadline"));
-        }
-        if self.remember.is_some() {
-            return Err(StoreError::not_yet("remember"));
-        }
-        self.unique.as_ref().map_or(Ok(()), Unique::check_supported)
-    }
-
     /// Checks every bound but those that the field types hold already.
     pub(crate) fn check(&self, max_payload: usize) -> Result<(), StoreError> {
         if self.payload.len() > max_payload {
@@ -182,7 +171,12 @@ impl Envelope {
                 Some(When::Now) | None => {}
             }
         }
-        self.unique.as_ref().map_or(Ok(()), Unique::check)?;
+        if let Some(unique) = &self.unique {
+            unique.check()?;
+            if matches!(unique.mode, Mode::Debounce { .. }) && self.run_at != When::Now {
+                return Err(StoreError::invalid("run_at", "set", "unset with debounce, which sets it"));
+            }
+        }
         check_headers(&self.headers)
     }
 }
@@ -264,7 +258,8 @@ impl EnvelopeBuilder {
         self
     }
 
-    /// When the job is no longer worth running. Not yet supported: every store refuses it.
+    /// When the job is no longer worth running: it is archived then, unless it is running. One that
+    /// is past by the store's clock is refused.
     pub fn deadline(mut self, when: When) -> Self {
         self.envelope.deadline = Some(when);
         self
@@ -276,7 +271,8 @@ impl EnvelopeBuilder {
         self
     }
 
-    /// How long the identity outlives the record. Not yet supported: every store refuses it.
+    /// How long the identity (id and content) outlives the record: whoever repeats an enqueue with
+    /// the same id by himself, perhaps after the job is done and gone, is answered *existing*.
     pub fn remember(mut self, remember: Duration) -> Self {
         self.envelope.remember = Some(remember);
         self

@@ -63,11 +63,6 @@ impl StoreError {
     pub(crate) fn invalid(field: &str, value: impl std::fmt::Display, bound: &str) -> Self {
         Self::Invalid(format!("{field}: {value}; must be {bound}"))
     }
-
-    /// An `Invalid` for a field whose meaning no store has yet.
-    pub(crate) fn not_yet(field: &str) -> Self {
-        Self::Invalid(format!("{field}: not yet supported"))
-    }
 }
 
 /// A user's text made fit for an error message: quoted, escaped, and cut at 64 characters.

@@ -11,7 +11,7 @@
 //! what the scripts read: they cut it out as one piece and never look at the rest.
 
 use super::{
-    Codec, Envelope, Fingerprint, JobId, Kind, Partition, QueueName, Timestamp, Unique, When,
+    Codec, Envelope, Fingerprint, JobId, Kind, Mode, Partition, QueueName, Timestamp, Unique, When,
     envelope::{DEFAULT_MAX_ATTEMPTS, DEFAULT_PRIORITY, DEFAULT_VERSION},
     millis,
     unique::Key,
@@ -59,11 +59,31 @@ fn write_header(line: &mut String, job: &Envelope) -> std::fmt::Result {
     if job.max_attempts != DEFAULT_MAX_ATTEMPTS {
         write!(line, " max_attempts={}", job.max_attempts)?;
     }
+    match job.deadline {
+        Some(When::At(at)) => write!(line, " deadline={}", at.as_millis())?,
+        Some(When::In(delay)) => write!(line, " deadline=+{}", millis(delay))?,
+        // At once: past by the time that it is read, and refused.
+        Some(When::Now) => line.push_str(" deadline=0"),
+        None => {}
+    }
     if let Some(retention) = job.retention {
         write!(line, " retention={}", millis(retention))?;
     }
+    if let Some(remember) = job.remember {
+        write!(line, " remember={}", millis(remember))?;
+    }
     if let Some(token) = unique_token(job) {
         write!(line, " unique={token}")?;
+    }
+    match job.unique.as_ref().map(|unique| unique.mode) {
+        Some(Mode::Throttle { window }) => {
+            write!(line, " unique_mode=throttle:{}", millis(window))?;
+        }
+        Some(Mode::Debounce { window, max_wait }) => {
+            write!(line, " unique_mode=debounce:{}", millis(window))?;
+            max_wait.map_or(Ok(()), |wait| write!(line, ":{}", millis(wait)))?;
+        }
+        Some(Mode::Lifecycle) | None => {}
     }
     line.push_str(" kind=");
     line.push_str(job.kind.as_str());
@@ -124,12 +144,16 @@ pub(crate) fn decode(queue: &QueueName, id: &JobId, record: Bytes) -> Result<Rec
     if let Some(retention) = fields.duration("retention")? {
         job = job.retention(retention);
     }
+    if let Some(deadline) = fields.number("deadline")? {
+        job = job.deadline(When::At(Timestamp::from_millis(deadline)));
+    }
+    if let Some(remember) = fields.duration("remember")? {
+        job = job.remember(remember);
+    }
     if let Some(partition) = fields.text("partition")? {
         job = job.partition(Partition::new(partition).map_err(|_| bad("partition"))?);
     }
-    if let Some(run_at) = fields.number("run_at")? {
-        job = job.run_at(When::At(Timestamp::from_millis(run_at)));
-    }
+    let run_at = fields.number("run_at")?.map(|at| When::At(Timestamp::from_millis(at)));
     if let Some(unique) = fields.unique()? {
         job = job.unique(unique);
     }
@@ -139,6 +163,8 @@ pub(crate) fn decode(queue: &QueueName, id: &JobId, record: Bytes) -> Result<Rec
     }
     let mut envelope = job.build().map_err(|error| broken(&error.to_string()))?;
     envelope.fingerprint = Fingerprint::new(&fingerprint).map_err(|_| bad("fp"))?;
+    // Set past the builder: a debounced job's time is the script's.
+    envelope.run_at = run_at.unwrap_or_default();
     envelope.unknown = fields.rest();
     Ok(Record { envelope, enqueued_at })
 }
@@ -204,8 +230,24 @@ impl<'a> Fields<'a> {
     fn unique(&mut self) -> Result<Option<Unique>, Undecodable> {
         let Some(token) = self.take("unique") else { return Ok(None) };
         let (kind, key) = token.split_once(SCOPE_END).ok_or_else(|| bad("unique"))?;
-        let unique = Unique::key(percent_decode_str(key).collect::<Vec<u8>>());
+        let unique = Unique::key(percent_decode_str(key).collect::<Vec<u8>>()).mode(self.mode()?);
         Ok(Some(if kind.is_empty() { unique.any_kind() } else { unique }))
+    }
+
+    fn mode(&mut self) -> Result<Mode, Undecodable> {
+        let Some(mode) = self.take("unique_mode") else { return Ok(Mode::Lifecycle) };
+        let mut parts = mode.split(':');
+        let name = parts.next();
+        let times = parts.map(|time| time.parse().map(Duration::from_millis));
+        let times = times.collect::<Result<Vec<_>, _>>().map_err(|_| bad("unique_mode"))?;
+        match (name, &*times) {
+            (Some("throttle"), [window]) => Ok(Mode::Throttle { window: *window }),
+            (Some("debounce"), [window]) => Ok(Mode::Debounce { window: *window, max_wait: None }),
+            (Some("debounce"), [window, wait]) => {
+                Ok(Mode::Debounce { window: *window, max_wait: Some(*wait) })
+            }
+            _ => Err(bad("unique_mode")),
+        }
     }
 
     fn headers(&mut self) -> Result<Vec<(String, String)>, Undecodable> {
@@ -268,7 +310,12 @@ mod tests {
             .max_attempts(7)
             .timeout(Duration::from_secs(5))
             .retention(Duration::from_millis(1))
-            .unique(Unique::key(b"user 42\n\xff~=").any_kind())
+            .remember(Duration::from_millis(2))
+            .deadline(When::At(Timestamp::from_millis(1_764_600_000_000)))
+            .unique(Unique::key(b"user 42\n\xff~=").any_kind().mode(Mode::Debounce {
+                window: Duration::from_millis(3),
+                max_wait: Some(Duration::from_millis(4)),
+            }))
             .partition(Partition::new("größe = 1").expect("partition"))
             .header("traceparent", "00-a b=c\n\0")
             .header("ü b=", "")

@@ -1,6 +1,6 @@
 //! Unique keys: at most one job holds one.
 
-use super::error::StoreError;
+use super::{error::StoreError, time::checked};
 use std::time::Duration;
 
 /// A unique key and how long it is held.
@@ -26,12 +26,13 @@ pub(crate) enum Key {
 pub enum Mode {
     /// Until the job is finished.
     Lifecycle,
-    /// For a window after the enqueue, whatever becomes of the job. Not yet supported.
+    /// For a window after the enqueue, whatever becomes of the job.
     Throttle {
         /// How long.
         window: Duration,
     },
-    /// Until the first claim; each duplicate postpones the job. Not yet supported.
+    /// Until the first claim. The job is due `window` after its last event: each duplicate replaces
+    /// the payload and, while the job is not yet pending, postpones it.
     Debounce {
         /// How long after the last event the job is due.
         window: Duration,
@@ -40,7 +41,7 @@ pub enum Mode {
     },
 }
 
-/// A field that a duplicate may write into a holder that is not running. Not yet supported.
+/// A field that a duplicate may write into a holder that is not running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replace {
     /// The payload.
@@ -99,23 +100,45 @@ impl Unique {
         self.any_kind
     }
 
-    pub(crate) fn check(&self) -> Result<(), StoreError> {
-        match &self.key {
-            Key::Given(key) if key.is_empty() || key.len() > 256 => {
-                let bytes = format!("{} bytes", key.len());
-                Err(StoreError::invalid("unique key", bytes, "1 to 256 bytes"))
-            }
-            _ => Ok(()),
-        }
+    /// How long the key is held.
+    pub fn held(&self) -> Mode {
+        self.mode
     }
 
-    /// What only a later layer of the contract gives a meaning to.
-    pub(crate) fn check_supported(&self) -> Result<(), StoreError> {
+    /// The fields that a duplicate replaces.
+    pub fn replaces(&self) -> &[Replace] {
+        &self.replace
+    }
+
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        if let Key::Given(key) = &self.key
+            && !(1..=256).contains(&key.len())
+        {
+            let bytes = format!("{} bytes", key.len());
+            return Err(StoreError::invalid("unique key", bytes, "1 to 256 bytes"));
+        }
         match self.mode {
-            Mode::Throttle { .. } => Err(StoreError::not_yet("throttle")),
-            Mode::Debounce { .. } => Err(StoreError::not_yet("debounce")),
-            Mode::Lifecycle if self.replace.is_empty() => Ok(()),
-            Mode::Lifecycle => Err(StoreError::not_yet("replace")),
+            Mode::Lifecycle => Ok(()),
+            Mode::Throttle { window } => checked("throttle", window).map(drop),
+            Mode::Debounce { window, max_wait } => {
+                checked("debounce", window)?;
+                max_wait.map_or(Ok(()), |wait| checked("max_wait", wait).map(drop))
+            }
+        }
+    }
+}
+
+impl Replace {
+    pub(crate) const ALL: [Self; 4] =
+        [Self::Payload, Self::RunAt, Self::Priority, Self::MaxAttempts];
+
+    /// The field's name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Payload => "payload",
+            Self::RunAt => "run_at",
+            Self::Priority => "priority",
+            Self::MaxAttempts => "max_attempts",
         }
     }
 }

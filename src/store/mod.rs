@@ -4,19 +4,24 @@
 //! Lua scripts inside Redis. One contract suite holds them equal.
 
 mod memory;
+mod operate;
 mod redis;
 mod settle;
 mod views;
 
 pub use memory::{ManualClock, MemoryStore};
 pub use redis::{Callers, RedisStore, RedisStoreBuilder};
+pub use operate::{Operation, Setting};
 pub use settle::{Archive, ArchiveReason, Complete, Held, MAX_ERROR, MAX_RESULT, Retry, Snooze};
 pub use views::{
-    Change, Claim, Claimed, Ending, EndingReason, Enqueued, Failure, Holder, JobInfo, QueueInfo,
-    Swept,
+    Change, Claim, Claimed, Day, Ending, EndingReason, Enqueued, Failure, Holder, JobInfo, Listed,
+    Page, Quarantine, QueueInfo, Released, Swept,
 };
 
-use crate::model::{Envelope, JobId, MAX_BATCH, MAX_BATCH_BYTES, QueueName, StoreError, WorkerId};
+use crate::model::{
+    Envelope, Fingerprint, JobId, Kind, MAX_BATCH, MAX_BATCH_BYTES, QueueName, State, StoreError,
+    WorkerId,
+};
 use std::time::Duration;
 
 /// One result per item of the slice that was handed in, in its order.
@@ -30,8 +35,10 @@ pub(crate) const ARCHIVED_RETENTION: Duration = Duration::from_secs(90 * 24 * 36
 pub(crate) const CANCELLED_RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
 /// The last so many failures of a job are kept.
 pub(crate) const MAX_FAILURES: usize = 20;
-/// The highest limit: the whole numbers that Lua holds without loss.
-pub(crate) const MAX_LIMIT: u64 = 1 << 53;
+/// Crashes of a fingerprint that put it into quarantine, unless the queue says otherwise.
+pub(crate) const CRASH_LIMIT: u32 = 3;
+/// Within which they are counted together, unless the queue says otherwise.
+pub(crate) const CRASH_WINDOW: Duration = Duration::from_secs(24 * 3600);
 
 /// Why an atomic batch wrote nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -74,20 +81,31 @@ pub enum Pace {
 #[async_trait::async_trait]
 pub trait Store: std::fmt::Debug + Send + Sync {
     /// Admits jobs one by one. In this order an item is
-    /// * *existing*, if its id names a job in this queue with the same fingerprint: nothing is
-    ///   written, and the answer tells the state of that job;
-    /// * `IdConflict`, if that fingerprint differs;
-    /// * `Duplicate`, if its unique key is held by an unfinished job;
+    /// * *existing*, if its id names a job in this queue, or one that is remembered, of the same
+    ///   first content: nothing is written, and the answer tells the state of that job;
+    /// * `IdConflict`, if that content differs;
+    /// * `Invalid`, if its deadline is past;
+    /// * `Quarantined`, if its fingerprint is;
+    /// * `Duplicate`, if its unique key is held: a lifecycle or debounce key by an unfinished job, a
+    ///   throttle key by a window that is not over. `replaced` if it writes into the holder, which
+    ///   must have its kind and be pending, scheduled or retry: the fields that it is to
+    ///   [`replace`](crate::Unique::replace); with debounce the payload and, while the holder is
+    ///   scheduled, its due time: now + window, at most its enqueue + max_wait;
     /// * `Backpressure` with `incoming: 1`, if unfinished + 1 > limit;
     /// * else written: `scheduled` if due later by the store's clock, or `pending` at the back of
-    ///   its lane. A field that is not yet supported, or a bound, is `Invalid` before anything else.
+    ///   its lane; with debounce due after the window. A field out of bounds is `Invalid` before
+    ///   anything else.
+    ///
+    /// A replaced due time moves a scheduled or pending job to where it belongs by it, a retry job
+    /// stays in retry unless it is due now; a replaced priority moves a pending job to the back of
+    /// its new lane.
     async fn enqueue(
         &self,
         queue: &QueueName,
         jobs: &[Envelope],
     ) -> Result<Outcomes<Enqueued>, StoreError>;
 
-    /// Admits all jobs or none. *Existing* is no offence. Backpressure is judged last, with
+    /// Admits all jobs or none. *Existing* is no offence; any `Duplicate` is, and replaces nothing. Backpressure is judged last, with
     /// `incoming` being all that would be written, and names the batch as a whole (no index).
     async fn enqueue_atomic(
         &self,
@@ -97,7 +115,9 @@ pub trait Store: std::fmt::Debug + Send + Sync {
 
     /// Takes up to `count` (1 to 1,000) pending jobs, higher priorities first, oldest first in a
     /// lane, and makes lease and fence. All jobs of a call share one fence, which is
-    /// max(the queue's last fence + 1, now in µs). A queue that does not exist is empty.
+    /// max(the queue's last fence + 1, now in µs). A queue that does not exist, or is paused, is
+    /// empty. Jobs met whose deadline has passed are archived, those whose fingerprint is
+    /// quarantined join it. A debounce key is free from here on.
     async fn claim(
         &self,
         queue: &QueueName,
@@ -121,13 +141,13 @@ pub trait Store: std::fmt::Debug + Send + Sync {
         jobs: &[Complete],
     ) -> Result<Outcomes<()>, StoreError>;
 
-    /// Active → retry with attempt + 1, or archived `exhausted` if that reaches `max_attempts`.
-    /// The answer tells which.
+    /// Active → retry with attempt + 1; or archived, `exhausted` if that reaches `max_attempts`,
+    /// else `expired` if it would not be due before its deadline. The answer tells which.
     async fn retry(
         &self,
         queue: &QueueName,
         jobs: &[Retry],
-    ) -> Result<Outcomes<crate::model::State>, StoreError>;
+    ) -> Result<Outcomes<State>, StoreError>;
 
     /// Active → archived with the reason given.
     async fn archive(
@@ -143,28 +163,88 @@ pub trait Store: std::fmt::Debug + Send + Sync {
     /// the first of the slice is the first in the lane.
     async fn requeue(&self, queue: &QueueName, held: &[Held]) -> Result<Outcomes<()>, StoreError>;
 
-    /// Does what time has made due, all of it:
+    /// Does what time has made due, all of it, in this order:
+    /// * expires scheduled, pending and retry jobs whose deadline has passed: archived `expired`;
     /// * promotes scheduled and retry jobs whose time has come, earliest first, to the back;
-    /// * reclaims expired leases: crash + 1, then pending at the back after the first crash, retry
-    ///   after later ones (5 s × 4^(crash − 2) ± 50 %, at most 10 years); a lease without a record
-    ///   is dropped and no longer counted;
-    /// * evicts finished jobs whose retention is over, with all that is kept of them;
+    /// * reclaims expired leases. The job's crash + 1. The fingerprint's crash + 1, if it was claimed
+    ///   after the last one that counted (one death is one crash) and within the window, else it
+    ///   begins a new window. Then: past its deadline → archived `expired`; the fingerprint in
+    ///   quarantine, or now at the crash limit, which puts it there → quarantined; the job's first
+    ///   crash → pending at the back; later ones → retry (5 s × 4^(crash − 2) ± 50 %, at most 10
+    ///   years). A lease without a record is dropped and no longer counted;
+    /// * evicts finished jobs whose retention is over, or archived ones beyond `MaxArchived`, the
+    ///   oldest first, with all that is kept of them;
     /// * gives a job that has a holder but no lease an expired one, so that the next sweep
-    ///   reclaims it.
+    ///   reclaims it; forgets throttle windows, remembered identities and crash windows that are
+    ///   over, and counters of days more than 90 days ago.
+    ///
+    /// A completion of a fingerprint forgets its crashes.
     async fn sweep(&self, queue: &QueueName, pace: Pace) -> Result<Swept, StoreError>;
 
-    /// Unfinished → cancelled, also while active: its holder's fence is superseded. Cancelled →
-    /// unchanged. Another finished job is `Invalid`; no job is `NotFound`.
-    async fn cancel(
+    /// What an operator does to jobs; see [`Operation`]. In the state that the verb leads to already:
+    /// unchanged. In a state that forbids the verb: `Invalid`; no such job: `NotFound`. Limits are
+    /// not looked at.
+    async fn operate(
         &self,
         queue: &QueueName,
+        operation: Operation,
         ids: &[JobId],
     ) -> Result<Outcomes<Change>, StoreError>;
 
-    /// Sets or lifts the limit of unfinished jobs. Makes the queue if need be.
-    async fn limit(&self, queue: &QueueName, limit: Option<u64>) -> Result<(), StoreError>;
+    /// Changes settings of a queue, all or none. Makes the queue if need be.
+    async fn set(&self, queue: &QueueName, settings: &[Setting]) -> Result<(), StoreError>;
 
-    /// Everything known of a job; `NotFound` if there is none.
+    /// Closes a fingerprint to enqueue and claim, with an operator's reason (cut at 4 KiB).
+    /// Unchanged if it is closed already. Makes the queue if need be.
+    async fn quarantine(
+        &self,
+        queue: &QueueName,
+        fingerprint: &Fingerprint,
+        reason: Option<&str>,
+    ) -> Result<Change, StoreError>;
+
+    /// Opens a fingerprint and forgets its crashes; then moves its quarantined jobs, oldest first, to
+    /// pending at the back, crashes at zero, the unique key taken again; a job whose key another
+    /// holds now is archived `unique_key_taken`. Broken off, it is to be called again and goes on
+    /// with what is left. `NotFound` if the fingerprint is not in quarantine and no job of it is.
+    async fn release(
+        &self,
+        queue: &QueueName,
+        fingerprint: &Fingerprint,
+    ) -> Result<Released, StoreError>;
+
+    /// The fingerprints in quarantine, sorted.
+    async fn quarantines(&self, queue: &QueueName) -> Result<Vec<Quarantine>, StoreError>;
+
+    /// Jobs of a state: pending in the order of their lanes, others by the time in [`Listed::at`];
+    /// those of one kind only, if named. A page has at most `limit` (1 to 1,000) jobs and begins
+    /// at the cursor of the page before. While jobs move, a job may be seen twice or not at all.
+    async fn list(
+        &self,
+        queue: &QueueName,
+        state: State,
+        kind: Option<&Kind>,
+        cursor: Option<&str>,
+        limit: usize,
+    ) -> Result<Page, StoreError>;
+
+    /// The counters of the last so many days (1 to 90), today first.
+    async fn days(&self, queue: &QueueName, days: u32) -> Result<Vec<Day>, StoreError>;
+
+    /// Deletes a queue with all that is in it. `Invalid` if it has unfinished jobs and is not
+    /// forced; `NotFound` if nobody has made it. Leaves no key.
+    async fn delete_queue(&self, queue: &QueueName, force: bool) -> Result<(), StoreError>;
+
+    /// Keeps what a running job says of its progress, a JSON text of at most 4 KiB; gone with the
+    /// run. `LeaseRejected` if (id, fence) does not hold the job.
+    async fn progress(
+        &self,
+        queue: &QueueName,
+        held: &Held,
+        progress: &str,
+    ) -> Result<(), StoreError>;
+
+    /// Everything known of a job; `NotFound` if there is none, also if its identity is remembered.
     async fn show(&self, queue: &QueueName, id: &JobId) -> Result<JobInfo, StoreError>;
 
     /// A queue's counters; `NotFound` if nobody has made it.
@@ -204,7 +284,7 @@ fn check_job(queue: &QueueName, job: &Envelope) -> Result<(), StoreError> {
     if &job.queue != queue {
         return Err(StoreError::invalid("queue", &job.queue, &format!("{queue}, as the call's")));
     }
-    job.check_supported()
+    Ok(())
 }
 
 /// Checks the number of items in one call.
@@ -223,12 +303,18 @@ pub(crate) fn check_count(count: usize) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Checks a queue's limit.
-pub(crate) fn check_limit(limit: Option<u64>) -> Result<(), StoreError> {
-    match limit {
-        Some(limit) if limit > MAX_LIMIT => {
-            Err(StoreError::invalid("limit", limit, &format!("at most {MAX_LIMIT}")))
-        }
-        _ => Ok(()),
+/// Checks a listing's page size.
+pub(crate) fn check_page(limit: usize) -> Result<(), StoreError> {
+    if !(1..=1_000).contains(&limit) {
+        return Err(StoreError::invalid("limit", limit, "1 to 1000"));
     }
+    Ok(())
+}
+
+/// Checks for how many days counters are asked.
+pub(crate) fn check_days(days: u32) -> Result<(), StoreError> {
+    if !(1..=90).contains(&days) {
+        return Err(StoreError::invalid("days", days, "1 to 90"));
+    }
+    Ok(())
 }

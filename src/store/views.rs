@@ -3,7 +3,7 @@
 use super::settle::ArchiveReason;
 use crate::{
     Undecodable,
-    model::{Envelope, Fence, JobId, State, Timestamp, WorkerId},
+    model::{Envelope, Fence, Fingerprint, JobId, State, Timestamp, WorkerId},
 };
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -14,8 +14,8 @@ use std::time::Duration;
 pub struct Enqueued {
     /// The job.
     pub id: JobId,
-    /// Where it is.
-    pub state: State,
+    /// Where it is; none if the record is gone and only its identity is remembered.
+    pub state: Option<State>,
     /// It was there before this call, which wrote nothing.
     pub existing: bool,
 }
@@ -104,6 +104,8 @@ pub struct JobInfo {
     pub due_at: Option<Timestamp>,
     /// Who runs it, if it is active.
     pub holder: Option<Holder>,
+    /// What an active job said of its progress: a JSON text.
+    pub progress: Option<String>,
     /// The last failures, oldest first.
     pub errors: Vec<Failure>,
     /// The result of a completed job: a JSON text.
@@ -169,6 +171,12 @@ pub enum EndingReason {
     Discarded,
     /// It cannot be decoded.
     Undecodable,
+    /// Its deadline passed.
+    Expired,
+    /// Its fingerprint is quarantined.
+    Quarantined,
+    /// Released from quarantine, it found its unique key held by another job.
+    UniqueKeyTaken,
     /// An operator ended it.
     Operator,
 }
@@ -183,12 +191,15 @@ impl From<ArchiveReason> for EndingReason {
 }
 
 impl EndingReason {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Completed,
         Self::CompletedWithoutResult,
         Self::Exhausted,
         Self::Discarded,
         Self::Undecodable,
+        Self::Expired,
+        Self::Quarantined,
+        Self::UniqueKeyTaken,
         Self::Operator,
     ];
 
@@ -200,6 +211,9 @@ impl EndingReason {
             Self::Exhausted => "exhausted",
             Self::Discarded => "discarded",
             Self::Undecodable => "undecodable",
+            Self::Expired => "expired",
+            Self::Quarantined => "quarantined",
+            Self::UniqueKeyTaken => "unique_key_taken",
             Self::Operator => "operator",
         }
     }
@@ -238,4 +252,67 @@ pub struct QueueInfo {
     pub completed_today: u64,
     /// Attempts that failed on this day (UTC).
     pub failed_today: u64,
+}
+
+/// A job in a listing: what is known without its payload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// The job.
+    pub id: JobId,
+    /// What was enqueued and when, the payload left out; or why it cannot be decoded.
+    pub envelope: Result<(Envelope, Timestamp), Undecodable>,
+    /// Scheduled, retry: when it is due. Active: when its lease ends. Finished: when it is evicted.
+    pub at: Option<Timestamp>,
+}
+
+/// A page of a listing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Page {
+    /// The jobs; may be fewer than asked for, or none, with a cursor.
+    pub jobs: Vec<Listed>,
+    /// Where the next page begins; none at the end.
+    pub cursor: Option<String>,
+}
+
+/// A fingerprint in quarantine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Quarantine {
+    /// The fingerprint.
+    pub fingerprint: Fingerprint,
+    /// Since when, by the store's clock.
+    pub since: Timestamp,
+    /// Crashes that were counted; 0 if an operator put it here.
+    pub crashes: u32,
+    /// The job whose crash was the last one.
+    pub sample_id: Option<JobId>,
+    /// Who held that job.
+    pub worker: Option<WorkerId>,
+    /// An operator's reason.
+    pub reason: Option<String>,
+}
+
+/// What a release did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Released {
+    /// Jobs that are pending again.
+    pub released: u64,
+    /// Jobs archived because another job holds their unique key now.
+    pub archived: u64,
+}
+
+/// A queue's counters of one day (UTC).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Day {
+    /// `yyyy-mm-dd`.
+    pub day: String,
+    /// Jobs completed.
+    pub completed: u64,
+    /// Attempts that failed.
+    pub failed: u64,
+    /// Jobs reclaimed from holders that vanished.
+    pub crashed: u64,
+    /// Jobs whose deadline passed.
+    pub expired: u64,
+    /// Jobs put into quarantine.
+    pub quarantined: u64,
 }
