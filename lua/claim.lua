@@ -1,18 +1,19 @@
 -- claim: takes pending jobs, higher lanes first, oldest first, and makes lease and fence.
 -- KEYS: answers expiry jobs meta wake active holder pending:4
--- RARE KEYS: answers expiry jobs meta wake active holder tries ghosts archived endings pending:0..9
+-- RARE KEYS: answers expiry jobs meta wake active holder tries ghosts archived quarantined endings unique quarantine stats pending:0..9
 -- ARGV: caller seq budget, worker, count, lease (ms)
 -- Reply: array: fence, lease's end (ms), more (0|1), array of index and `<attempt> <crash>` for
 --        jobs that failed before, then id and record per job. A repeat hands over what is still
 --        held under that fence, its lease renewed, and claims nothing; RARE
 -- Cost: 12 commands a call (two more if it leaves a wake token), none per job
 -- Uses: clock repeats chunks wake hold
--- Rare uses: text lanes
-local answers, expiry, jobs, meta, wake, active, holder, tries, ghosts, archived,
-  endings = unpack(KEYS)
+-- Rare uses: text lanes day finish
+local answers, expiry, jobs, meta, wake, active, holder, tries, ghosts, archived, quarantined,
+  endings, unique, quarantine, stats = unpack(KEYS)
 
 local count, lease_ends = tonumber(ARGV[5]), now + ARGV[6]
-local settings = call('HMGET', meta, 'paused', 'fence', 'ghosts', 'tried', 'lanes')
+local settings = call('HMGET', meta, 'paused', 'fence', 'ghosts', 'tried', 'lanes', 'quarantined',
+  'retain_completed')
 
 -- Keeps what was claimed and answers with it.
 local function hand_over(fence, more, ids, records, counts)
@@ -82,9 +83,14 @@ local function claim_usual()
   return hand_over(fence, length > count and #ids < count and 1 or 0, ids, records, {})
 end
 
+local function is_none(number)
+  return not number or number == '0'
+end
+
 local function is_usual()
-  local no_ghosts = (settings[3] or '0') == '0' and (settings[4] or '0') == '0'
-  return no_ghosts and not kept and not settings[1] and (settings[5] or '4') == '4' and count <= 64
+  local all_healthy = is_none(settings[3]) and is_none(settings[4]) and is_none(settings[6])
+  local one_lane = not settings[5] or settings[5] == '4'
+  return all_healthy and one_lane and not kept and not settings[1] and not settings[7] and count <= 64
 end
 if #KEYS == 8 then
   return is_usual() and claim_usual() or redis.status_reply('RARE')
@@ -93,7 +99,6 @@ end
 
 -- A call looks at so many entries and reads about so many bytes, then it says `more`.
 local MAX_LOOKED, MAX_READ = 1000, 1048576
-local ARCHIVED_RETENTION = 90 * 86400000
 
 -- Attempts and crashes of those that failed before, by place in `ids`.
 local function counts_of(ids)
@@ -131,7 +136,7 @@ local function settling_part(record)
 end
 
 local ids, records, settling = {}, {}, {}
-local looked, read, slice, gone, broken = 0, 0, 16, 0, {}
+local looked, read, slice, gone, ended = 0, 0, 16, 0, 0
 local ghosts_used, ghost_left, trims = 0, {}, {}
 
 local function is_ghost(priority, id)
@@ -148,6 +153,11 @@ local function is_ghost(priority, id)
   return true
 end
 
+local function end_instead(state, id, part, reason)
+  ended = ended + 1
+  finish(state, id, part, reason, '-')
+end
+
 local function judge(priority, id, record)
   if is_ghost(priority, id) then
     return
@@ -158,11 +168,24 @@ local function judge(priority, id, record)
   end
   read = read + #record
   local part = settling_part(record)
-  if part then
-    ids[#ids + 1], records[#records + 1], settling[#settling + 1] = id, record, part
-  else
-    broken[#broken + 1] = id
+  if not part then
+    return end_instead('archived', id, '', 'undecodable')
   end
+  local deadline = field(part, 'deadline')
+  if deadline and tonumber(deadline) <= now then
+    return end_instead('archived', id, ' ' .. part, 'expired')
+  end
+  if not is_none(settings[6]) and call('HEXISTS', quarantine, sub(part, 4, 35)) == 1 then
+    return end_instead('quarantined', id, ' ' .. part, 'quarantined')
+  end
+  -- A debounced job's key is held until here: what comes now starts the next job.
+  if field(part, 'unique_mode') and find(part, ' unique_mode=debounce:', 1, true) then
+    tokens[#tokens + 1], owners[#owners + 1] = field(part, 'unique'), id
+  end
+  if settings[7] and not field(part, 'retention') then
+    part = part .. ' keep_completed=' .. settings[7]
+  end
+  ids[#ids + 1], records[#records + 1], settling[#settling + 1] = id, record, part
 end
 
 local function at_bound()
@@ -212,15 +235,14 @@ if #ids > 0 then
   fence, dropped = hold(ids, records, settling, counts, settings[2], lease_ends)
   gone = gone + dropped
 end
-for _, id in ipairs(broken) do
-  call('ZADD', archived, int(now + ARCHIVED_RETENTION), id)
-  call('HSET', endings, id, 'undecodable ' .. int(now) .. ' ' .. ARGV[4])
-end
+write_finished({ archived = archived, quarantined = quarantined })
 for _, trim in ipairs(trims) do
   call('LTRIM', trim[1], 0, -(trim[2] + 1))
 end
-if gone + #broken > 0 then
-  call('HINCRBY', meta, 'unfinished', -(gone + #broken))
+if gone + ended > 0 then
+  call('HINCRBY', meta, 'unfinished', -(gone + ended))
+  count_ended('expired')
+  count_ended('quarantined')
 end
 if ghosts_used > 0 then
   for name, unused in pairs(ghost_left) do

@@ -1,13 +1,13 @@
 -- complete: active jobs are done: kept for their retention, or deleted.
 -- KEYS: answers expiry jobs meta active holder stats
--- RARE KEYS: answers expiry jobs meta active holder stats tries errors unique completed endings results
+-- RARE KEYS: answers expiry jobs meta active holder stats tries errors unique completed endings results progress crashes seen
 -- ARGV: caller seq budget, then per job: id, fence, result ('' none, '!' dropped, '=' and its JSON)
 -- Reply: text: n OK | n STALE; RARE
--- Cost: 9 commands a call (one more for a new caller), none per job; options add to it
--- Uses: clock repeats text held day
--- Rare uses: outcomes chunks finish tries
+-- Cost: 10 commands a call (one more for a new caller), none per job; options add to it
+-- Uses: clock repeats text chunks held day
+-- Rare uses: outcomes finish tries remember
 local answers, expiry, jobs, meta, active, holder, stats, tries, errors, unique, completed,
-  endings, results = unpack(KEYS)
+  endings, results, progress, crashes, seen = unpack(KEYS)
 
 if kept then
   return kept
@@ -28,8 +28,14 @@ local function count_completed(count)
   call('HINCRBY', stats, today() .. ':completed', int(count))
 end
 
+-- A completion clears its fingerprint's crashes, counted in `meta.crashes`.
+local crashed = (call('HGET', meta, 'crashes') or '0') ~= '0'
+
 -- The usual call: all are held, and of all nothing is kept.
 if #KEYS == 7 then
+  if crashed then
+    return redis.status_reply('RARE')
+  end
   for i = 1, #job_ids do
     if not entries[i] or not is_plain(entries[i]) then
       return redis.status_reply('RARE')
@@ -42,19 +48,20 @@ if #KEYS == 7 then
 end
 -- RARE PARTS
 
-local done, deleted, tried, kept_results = {}, {}, {}, {}
+local done, held, deleted, tried, kept_results, fingerprints = {}, {}, {}, {}, {}, {}
 
 local function end_well(i, entry)
   local id, result = job_ids[i], ARGV[3 + i * 3]
-  if field(entry, 'tried') then
-    tried[#tried + 1] = id
-  end
-  if not field(entry, 'retention') then
+  if not field(entry, 'retention') and not field(entry, 'keep_completed') then
     deleted[#deleted + 1] = id
+    if field(entry, 'tried') then
+      tried[#tried + 1] = id
+    end
+    record_goes(id, entry)
     return free_unique(id, entry)
   end
-  local dropped = result == '!'
-  finish(id, entry, dropped and 'completed_without_result' or 'completed', worker_of(entry), 0)
+  local reason = result == '!' and 'completed_without_result' or 'completed'
+  finish('completed', id, entry, reason, worker_of(entry))
   if sub(result, 1, 1) == '=' then
     kept_results[#kept_results + 1], kept_results[#kept_results + 2] = id, sub(result, 2)
   end
@@ -62,7 +69,8 @@ end
 
 for i, entry in ipairs(entries) do
   if entry then
-    done[#done + 1] = job_ids[i]
+    done[#done + 1], held[#held + 1] = job_ids[i], entry
+    fingerprints[#fingerprints + 1] = field(entry, 'fp')
     end_well(i, entry)
     outcome('OK')
   else
@@ -72,14 +80,19 @@ end
 
 open_writes()
 if #done > 0 then
+  write_remembered()
   each('HDEL', jobs, deleted)
   if #tried > 0 then
     forget_tries(tried)
-    each('HDEL', errors, deleted)
+    call('HDEL', errors, unpack(tried))
   end
   each('HSET', results, kept_results)
-  write_finished(completed)
-  release(done)
+  write_finished({ completed = completed })
+  release_all(done, held)
+  local cleared = crashed and call('HDEL', crashes, unpack(fingerprints)) or 0
+  if cleared > 0 then
+    call('HINCRBY', meta, 'crashes', -cleared)
+  end
   count_completed(#done)
 end
 return keep(outcomes())

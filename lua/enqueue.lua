@@ -1,21 +1,24 @@
 -- enqueue: admits jobs, one by one or all or nothing, judged in order, seeing earlier ones.
 -- KEYS: answers expiry jobs meta wake pending:4
--- RARE KEYS: answers expiry jobs meta wake scheduled retry active completed archived cancelled quarantined unique pending:0..9
--- ARGV: caller seq budget, each|atomic, then per job: id, due ('' now, '+ms', or ms), record
--- Reply: text: n PENDING | n SCHEDULED | 1 EXISTING state | 1 CONFLICT | 1 DUPLICATE id replaced
---        | 1 BACKPRESSURE limit current incoming | 1 INVALID; remarks MADE, REFUSED [index]; RARE
+-- RARE KEYS: answers expiry jobs meta wake scheduled retry active completed archived cancelled quarantined unique seen quarantine ghosts pending:0..9
+-- ARGV: caller seq budget, each|atomic, then per job: id, options, record. Options: '' or
+--       ` due=<ms>|+<ms>` and ` replace=<field,…>`, each with a space before it
+-- Reply: text: n PENDING | n SCHEDULED | 1 EXISTING state|GONE | n CONFLICT | 1 INVALID field
+--        | 1 QUARANTINED fingerprint | 1 DUPLICATE id replaced | 1 BACKPRESSURE limit current
+--        incoming; remarks MADE, REFUSED [index]; RARE
 -- Cost: 9 commands a call (one more for a new caller), none per job; options add to it
 -- Uses: clock repeats text chunks wake
--- Rare uses: outcomes lanes due state
+-- Rare uses: outcomes lanes due state unique ghosts
 local answers, expiry, jobs, meta, wake, scheduled, retry, active, completed, archived, cancelled,
-  quarantined, unique = unpack(KEYS)
+  quarantined, unique, seen, quarantine, ghosts = unpack(KEYS)
 
 if kept then
   return kept
 end
 local full = #KEYS > 6
 local atomic = ARGV[4] == 'atomic'
-local settings = call('HMGET', meta, 'unfinished', 'limit', 'lanes')
+local settings =
+  call('HMGET', meta, 'unfinished', 'limit', 'lanes', 'remembered', 'quarantined', 'ghosts')
 local made, current, limit = not settings[1], tonumber(settings[1]) or 0, tonumber(settings[2])
 local stamp = 'at=' .. int(now) .. ' '
 
@@ -26,13 +29,15 @@ end
 local found = call('HMGET', jobs, unpack(ids))
 
 -- Without fields that concern the script and due now: nothing but `fp` stands before `kind`.
-local function is_plain(record, due)
-  return due == '' and sub(record, 1, 3) == 'fp=' and sub(record, 36, 41) == ' kind='
+local function is_plain(record, options)
+  return options == '' and sub(record, 1, 3) == 'fp=' and sub(record, 36, 41) == ' kind='
 end
+
+local remembers, closes = (settings[4] or '0') ~= '0', (settings[5] or '0') ~= '0'
 
 -- The usual call has new and plain jobs only, and room for all of them.
 if not full then
-  local fits = not limit or current + count <= limit
+  local fits = (not limit or current + count <= limit) and not remembers and not closes
   local usual, records, seen = fits and (not settings[3] or find(settings[3], '4', 1, true)), {}, {}
   for i = 1, count do
     local id, record = ids[i], ARGV[4 + i * 3]
@@ -52,19 +57,33 @@ end
 
 -- RARE PARTS
 
-local function due_at(due)
-  if due == '' then
-    return now
-  end
-  if sub(due, 1, 1) == '+' then
-    return now + tonumber(sub(due, 2))
-  end
-  return tonumber(due)
+-- The part of a header that scripts read; nil if the record is not one.
+local function settling_of(record)
+  local head = match(record, '^(fp=%x+[^\n]-) kind=%S+[^\n]*\n')
+  return head and find(sub(head, 36, 36), '^ ?$') and ' ' .. head or nil
 end
 
--- What this call has admitted so far: id to its place in the call, and what is to be written.
-local admitted, incoming, keys_taken, refusal = {}, 0, {}, nil
-local lists, later, records, keys = {}, {}, {}, {}
+local function moment(text)
+  return sub(text, 1, 1) == '+' and now + tonumber(sub(text, 2)) or tonumber(text)
+end
+
+-- Window and longest wait of a debounced job, or nil.
+local function debounce_of(settling)
+  local window, wait = match(settling, ' unique_mode=debounce:(%d+):?(%d*)')
+  return tonumber(window), tonumber(wait) or math.huge
+end
+
+local function due_of(options, settling)
+  local window, wait = debounce_of(settling)
+  local due = field(options, 'due')
+  return window and now + math.min(window, wait) or due and moment(due) or now
+end
+
+-- What this call has admitted: id to its place in the call. What is not yet written, and how much
+-- of it counts as unfinished.
+local admitted, written, incoming, keys_taken, refusal = {}, 0, 0, {}, nil
+local lists, later, records, keys, timers = {}, {}, {}, {}, {}
+local lanes, first_due, look = settings[3] or (made and '' or '4'), nil, false
 
 local function offence(i, word, details)
   if atomic then
@@ -76,72 +95,270 @@ local function offence(i, word, details)
   end
 end
 
-local function admit(i, due, priority, token)
-  if limit and not atomic and current + incoming + 1 > limit then
-    return offence(i, 'BACKPRESSURE', limit .. ' ' .. current + incoming .. ' 1')
+-- A lane is known before anything stands in it.
+local function use_lanes()
+  local known = {}
+  for priority = 9, 0, -1 do
+    if lists[priority] or find(lanes, priority, 1, true) then
+      known[#known + 1] = priority
+    end
   end
-  local id, record = ids[i], ARGV[4 + i * 3]
+  known = table.concat(known)
+  if known ~= lanes then
+    call('HSET', meta, 'lanes', known)
+    lanes = known
+  end
+end
+
+-- Places before records: a script that dies between the two leaves entries that claim skips, not
+-- records that nobody runs.
+local function write()
+  if incoming == 0 then
+    return
+  end
+  use_lanes()
+  for priority, list in pairs(lists) do
+    each('LPUSH', lane(priority), list)
+  end
+  each('ZADD', scheduled, later)
+  each('HSET', jobs, records)
+  each('HSET', unique, keys)
+  each('ZADD', expiry, timers)
+  call('HINCRBY', meta, 'unfinished', int(incoming))
+  written, incoming = written + incoming, 0
+  lists, later, records, keys, timers, keys_taken = {}, {}, {}, {}, {}, {}
+end
+
+local function falls_due(due)
+  first_due = first_due or earliest_due() or math.huge
+  if due < first_due then
+    look, first_due = true, due
+  end
+end
+
+local function take_key(id, token, settling)
+  local window = match(settling, ' unique_mode=throttle:(%d+)')
+  local value = id
+  if window then
+    value = id .. ' throttle ' .. int(now + window)
+    timers[#timers + 1], timers[#timers + 2] = int(now + window), 'unique ' .. token
+  elseif debounce_of(settling) then
+    value = id .. ' debounce'
+  end
+  keys_taken[token] = id
+  keys[#keys + 1], keys[#keys + 2] = token, value
+end
+
+local function with_run_at(record, due)
+  local header_end = find(record, '\n', 1, true)
+  return sub(record, 1, header_end - 1) .. ' run_at=' .. int(due) .. sub(record, header_end)
+end
+
+local function admit(i, record, due, settling)
+  if limit and not atomic and current + written + incoming + 1 > limit then
+    return offence(i, 'BACKPRESSURE', settings[2] .. ' ' .. current + written + incoming .. ' 1')
+  end
+  local id, priority = ids[i], settling and priority_of(settling) or 4
   local list = lists[priority] or {}
   lists[priority] = list
   if due > now then
-    local header_end = find(record, '\n', 1, true)
-    record = sub(record, 1, header_end - 1) .. ' run_at=' .. int(due) .. sub(record, header_end)
+    falls_due(due)
+    record = with_run_at(record, due)
     later[#later + 1], later[#later + 2] = int(due), id
     outcome('SCHEDULED')
   else
-    list[#list + 1] = id
+    look, list[#list + 1] = true, id
     outcome('PENDING')
   end
+  local token = settling and field(settling, 'unique')
   if token then
-    keys_taken[token] = id
-    keys[#keys + 1], keys[#keys + 2] = token, id
+    take_key(id, token, settling)
+  end
+  local deadline = settling and field(settling, 'deadline')
+  if deadline then
+    timers[#timers + 1], timers[#timers + 2] = deadline, 'deadline ' .. id
   end
   admitted[id], incoming = i, incoming + 1
   records[#records + 1], records[#records + 2] = id, stamp .. record
 end
 
--- The id names a job already, of an earlier call or of this one.
+-- The id names a job already: of an earlier call, of this one, or one that is only remembered.
 local function meet(i, fp)
-  local first = admitted[ids[i]]
-  if fp ~= (first and sub(ARGV[4 + first * 3], 4, 35) or match(found[i], '^at=%d+ fp=(%x+)')) then
+  local id, first = ids[i], admitted[ids[i]]
+  local same, state
+  if first then
+    same = fp == sub(ARGV[4 + first * 3], 4, 35)
+    if atomic then
+      local due = due_of(ARGV[3 + first * 3], settling_of(ARGV[4 + first * 3]))
+      state = due > now and 'SCHEDULED'
+    else
+      write()
+      state = place_of(id)
+    end
+  else
+    local stored = match(found[i], '^at=%d+( fp=%x+[^\n]-) kind=') or ''
+    same = fp == (field(stored, 'first') or field(stored, 'fp'))
+    state = place_of(id)
+  end
+  if not same then
     return offence(i, 'CONFLICT')
   end
-  local state = first and due_at(ARGV[3 + first * 3]) > now and 'SCHEDULED'
-  detailed('EXISTING', state or not first and place_of(ids[i]) or 'PENDING')
+  detailed('EXISTING', state or 'PENDING')
 end
 
--- The unfinished holder of a unique key, or nil if the key is free.
-local function holder_of(token)
-  if keys_taken[token] then
-    return keys_taken[token]
+-- Answers whether the id is remembered.
+local function meet_remembered(i, fp)
+  local first, ends = match(remembers and call('HGET', seen, ids[i]) or '', '^(%x+) (%d+)$')
+  if not first or tonumber(ends) <= now then
+    return false
   end
-  local id = call('HGET', unique, token)
-  if id and call('HEXISTS', jobs, id) == 1 and not is_finished(place_of(id)) then
-    return id
+  if first == fp then
+    detailed('EXISTING', 'GONE')
+  else
+    offence(i, 'CONFLICT')
   end
+  return true
+end
+
+local function set_field(head, name, value)
+  local bare = string.gsub(head, ' ' .. name .. '=%S+', '')
+  return value and string.gsub(bare, ' kind=', ' ' .. name .. '=' .. value .. ' kind=', 1) or bare
+end
+
+-- Moves a holder whose due time or priority is replaced.
+local function move(id, from, due, old_priority, priority)
+  if due and due > now then
+    if from == 'PENDING' then
+      add_ghosts(old_priority, id, 1)
+    end
+    call('ZADD', from == 'RETRY' and retry or scheduled, int(due), id)
+    return falls_due(due)
+  end
+  if from == 'PENDING' and priority == old_priority then
+    return
+  end
+  if from == 'PENDING' then
+    add_ghosts(old_priority, id, 1)
+  end
+  lists[priority] = lists[priority] or {}
+  use_lanes()
+  call('LPUSH', lane(priority), id)
+  if from ~= 'PENDING' then
+    call('ZREM', from == 'RETRY' and retry or scheduled, id)
+  end
+  look = true
+end
+
+-- Writes the fields asked for into a holder that is not running. Answers whether it did.
+local function replace(i, id, holder_mode, settling, record)
+  local asked = ',' .. (field(ARGV[3 + i * 3], 'replace') or '') .. ','
+  local window, wait = debounce_of(settling)
+  local debounced = window and holder_mode == 'debounce'
+  local from = place_of(id) or 'PENDING'
+  local stored = call('HGET', jobs, id)
+  if asked == ',,' and not debounced or not stored then
+    return false
+  end
+  local header_end = find(stored, '\n', 1, true)
+  local head, payload = sub(stored, 1, header_end - 1), sub(stored, header_end + 1)
+  local mine_end = find(record, '\n', 1, true)
+  local mine = sub(record, 1, mine_end - 1)
+  local waits = from == 'PENDING' or from == 'SCHEDULED' or from == 'RETRY'
+  if not waits or field(head, 'kind') ~= field(mine, 'kind') then
+    return false
+  end
+  local old_priority, due = priority_of(head), nil
+  local priority, old_fp = old_priority, field(head, 'fp')
+  if debounced or find(asked, ',payload,', 1, true) then
+    local fp = field(settling, 'fp')
+    local first = field(head, 'first') or old_fp
+    head = string.gsub(head, ' fp=%x+', ' fp=' .. fp, 1)
+    head = set_field(head, 'first', first ~= fp and first or nil)
+    for _, name in ipairs({ 'codec', 'version' }) do
+      local value = field(mine, name)
+      head = string.gsub(head, ' ' .. name .. '=%S+', '') .. (value and ' ' .. name .. '=' .. value or '')
+    end
+    payload = sub(record, mine_end + 1)
+  end
+  if find(asked, ',priority,', 1, true) then
+    priority = priority_of(settling)
+    head = set_field(head, 'priority', priority ~= 4 and priority or nil)
+  end
+  if find(asked, ',max_attempts,', 1, true) then
+    head = set_field(head, 'max_attempts', field(settling, 'max_attempts'))
+  end
+  if debounced then
+    if from == 'SCHEDULED' then
+      due = math.max(now, math.min(now + window, tonumber(match(head, '^at=(%d+)')) + wait))
+    end
+  elseif find(asked, ',run_at,', 1, true) then
+    due = due_of(ARGV[3 + i * 3], '')
+  end
+  if due then
+    head = string.gsub(head, ' run_at=%d+', '') .. (due > now and ' run_at=' .. int(due) or '')
+  end
+  if due or from == 'PENDING' then
+    move(id, from, due, old_priority, priority)
+  end
+  lists[priority] = lists[priority] or {}
+  use_lanes()
+  call('HSET', jobs, id, head .. '\n' .. payload)
+  return true
+end
+
+-- Answers whether the unique key is held.
+local function meet_holder(i, token, settling, record)
+  local id, mode = keys_taken[token], nil
+  if id and not atomic then
+    write()
+  end
+  if not id or not atomic then
+    id, mode = holder_of(token)
+  end
+  if not id then
+    return false
+  end
+  local replaced = not atomic and replace(i, id, mode, settling, record)
+  offence(i, 'DUPLICATE', id .. (replaced and ' 1' or ' 0'))
+  return true
 end
 
 local function judge(i)
-  local head = match(ARGV[4 + i * 3], '^(fp=%x+[^\n]-) kind=%S+[^\n]*\n')
-  local due = due_at(ARGV[3 + i * 3])
-  if not due or not head or not find(sub(head, 36, 36), '^ ?$') then
-    return offence(i, 'INVALID')
+  local record = ARGV[4 + i * 3]
+  local settling = settling_of(record)
+  local due = settling and due_of(ARGV[3 + i * 3], settling)
+  if not due then
+    return offence(i, 'INVALID', 'record')
   end
+  local fp = field(settling, 'fp')
   if found[i] or admitted[ids[i]] then
-    return meet(i, sub(head, 4, 35))
+    return meet(i, fp)
   end
-  local token = field(head, 'unique')
-  local holder = token and holder_of(token)
-  if holder then
-    return offence(i, 'DUPLICATE', holder .. ' 0')
+  if meet_remembered(i, fp) then
+    return
   end
-  admit(i, due, tonumber(match(head .. ' ', ' priority=(%d) ')) or 4, token)
+  local deadline = field(settling, 'deadline')
+  if deadline then
+    local ends = moment(deadline)
+    if ends <= now then
+      return offence(i, 'INVALID', 'deadline')
+    end
+    record = string.gsub(record, ' deadline=%+?%d+', ' deadline=' .. int(ends), 1)
+    settling = settling_of(record)
+  end
+  if closes and call('HEXISTS', quarantine, fp) == 1 then
+    return offence(i, 'QUARANTINED', fp)
+  end
+  local token = field(settling, 'unique')
+  if not token or not meet_holder(i, token, settling, record) then
+    admit(i, record, due, settling)
+  end
 end
 
 for i = 1, count do
-  local known = found[i] or admitted[ids[i]]
+  local known = found[i] or admitted[ids[i]] or remembers or closes
   if not known and is_plain(ARGV[4 + i * 3], ARGV[3 + i * 3]) then
-    admit(i, now, 4)
+    admit(i, ARGV[4 + i * 3], now)
   else
     judge(i)
   end
@@ -150,44 +367,13 @@ for i = 1, count do
   end
 end
 if atomic and limit and incoming > 0 and current + incoming > limit then
-  return keep('0 REFUSED\n1 BACKPRESSURE ' .. limit .. ' ' .. current .. ' ' .. incoming)
+  return keep('0 REFUSED\n1 BACKPRESSURE ' .. settings[2] .. ' ' .. current .. ' ' .. incoming)
 end
-
-local function write_lanes()
-  local lanes = settings[3] or (made and '' or '4')
-  local seen = {}
-  for priority = 9, 0, -1 do
-    local list = lists[priority]
-    if list then
-      each('LPUSH', lane(priority), list)
-    end
-    if list or find(lanes, priority, 1, true) then
-      seen[#seen + 1] = priority
-    end
-  end
-  return table.concat(seen)
+write()
+if look then
+  leave_wake()
 end
-
--- Places before records: a script that dies between the two leaves entries that claim skips, not
--- records that nobody runs.
-if incoming > 0 then
-  local first_due = #later > 0 and earliest_due() or math.huge
-  local lanes, earlier = write_lanes(), #later < 2 * incoming
-  for i = 1, #later, 2 do
-    earlier = earlier or tonumber(later[i]) < first_due
-  end
-  each('ZADD', scheduled, later)
-  each('HSET', jobs, records)
-  each('HSET', unique, keys)
-  call('HINCRBY', meta, 'unfinished', incoming)
-  if lanes ~= (settings[3] or '4') then
-    call('HSET', meta, 'lanes', lanes)
-  end
-  if earlier then
-    leave_wake()
-  end
-  if made then
-    remark('MADE')
-  end
+if made and written > 0 then
+  remark('MADE')
 end
 return keep(outcomes())

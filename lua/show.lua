@@ -1,12 +1,12 @@
 -- show: everything known of a job.
--- KEYS: jobs active holder scheduled retry completed archived cancelled quarantined tries errors results endings
+-- KEYS: jobs active holder scheduled retry completed archived cancelled quarantined tries errors results endings progress
 -- ARGV: id
 -- Reply: array: state, its time there ('' pending), record, and, each '' if there is none:
---        tries, errors, holder, result, ending; MISSING
+--        tries, errors, holder, result, ending, progress; MISSING
 -- Cost: 13 commands at most
 -- Uses: clock state
 local jobs, active, holder, scheduled, retry, completed, archived, cancelled, quarantined, tries,
-  errors, results, endings = unpack(KEYS)
+  errors, results, endings, progress = unpack(KEYS)
 
 local id = ARGV[1]
 local record = call('HGET', jobs, id)
@@ -15,7 +15,7 @@ if not record then
 end
 local word, score = place_of(id)
 local reply = { redis.status_reply(word or 'PENDING'), score or '', record }
-for i, key in ipairs({ tries, errors, holder, results, endings }) do
+for i, key in ipairs({ tries, errors, holder, results, endings, progress }) do
   reply[3 + i] = call('HGET', key, id) or ''
 end
 return reply

@@ -1,10 +1,10 @@
 -- snooze: active jobs run later; no attempt is counted.
--- KEYS: answers expiry active holder scheduled retry wake
+-- KEYS: answers expiry active holder scheduled retry wake progress
 -- ARGV: caller seq budget, then per job: id fence delay (ms)
 -- Reply: text: n OK | n STALE
 -- Cost: 8 commands a call, none per job
 -- Uses: clock repeats outcomes text chunks held wake due
-local answers, expiry, active, holder, scheduled, retry, wake = unpack(KEYS)
+local answers, expiry, active, holder, scheduled, retry, wake, progress = unpack(KEYS)
 
 if kept then
   return kept
@@ -14,11 +14,11 @@ for i = 4, #ARGV, 3 do
   ids[#ids + 1], fences[#fences + 1] = ARGV[i], ARGV[i + 1]
 end
 local first_due = earliest_due() or math.huge
-local snoozed, later, earlier = {}, {}, false
+local snoozed, held, later, earlier = {}, {}, {}, false
 for i, entry in ipairs(holders(ids, fences, true)) do
   if entry then
     local due = now + tonumber(ARGV[3 + i * 3])
-    snoozed[#snoozed + 1] = ids[i]
+    snoozed[#snoozed + 1], held[#held + 1] = ids[i], entry
     later[#later + 1], later[#later + 2] = int(due), ids[i]
     earlier = earlier or due < first_due
     outcome('OK')
@@ -29,7 +29,7 @@ end
 
 open_writes()
 each('ZADD', scheduled, later)
-release(snoozed)
+release_all(snoozed, held)
 if earlier then
   leave_wake()
 end

@@ -1,25 +1,93 @@
 -- sweep: does a slice of what time has made due. Promotes always; reclaims, evicts, mends and drops
 -- idle callers about once a second per queue, or if told to.
--- KEYS: answers expiry jobs meta active holder scheduled retry completed archived cancelled quarantined tries errors endings results wake pending:0..9
+-- KEYS: answers expiry jobs meta active holder scheduled retry completed archived cancelled quarantined tries errors endings results wake progress unique seen ghosts quarantine crashes stats pending:0..9
 -- ARGV: shared|now, jitter (0 to 1)
 -- Reply: array of integers: again (0|1: a slice was full), promoted, reclaimed, quarantined,
 --        expired, evicted, claimable (0|1), ms until the next job is due (-1 none)
 -- Cost: 10 commands a call with nothing to do; a slice touches at most 200 jobs. Repeats by nature
--- Uses: clock text chunks held wake lanes due failures tries
+-- Uses: clock text chunks held wake lanes due failures tries state ghosts day finish remember
 local answers, expiry, jobs, meta, active, holder, scheduled, retry, completed, archived, cancelled,
-  quarantined, tries, errors, endings, results, wake = unpack(KEYS)
+  quarantined, tries, errors, endings, results, wake, progress, unique, seen, ghosts, quarantine,
+  crashes, stats = unpack(KEYS)
 
-local PROMOTE, RECLAIM, EVICT, CALLERS, MEND, MAX_READ = 100, 50, 10, 100, 100, 1048576
+local PROMOTE, RECLAIM, EVICT, TIMERS, MEND, MAX_READ = 90, 20, 10, 40, 100, 1048576
 local TEN_YEARS = 3650 * 86400000
 local settings = call('HMGET', meta, 'lanes', 'swept_at', 'paused', 'mend', 'ghosts',
-  'unfinished')
+  'unfinished', 'crash_limit', 'crash_window', 'max_archived', 'stats_day')
 local lanes = settings[1] or '4'
-local again, unfinished, to_pending = false, 0, 0
+local again, unfinished, to_pending, read = false, 0, 0, 0
 
 local function due_in(key, most)
   local ids = call('ZRANGEBYSCORE', key, '-inf', int(now), 'LIMIT', 0, most)
   again = again or #ids == most
   return ids
+end
+
+local function settling_of(id)
+  local record = call('HGET', jobs, id) or ''
+  read = read + #record
+  return match(record, '^at=%d+( fp=%x+[^\n]-) kind=') or ''
+end
+
+-- The deadline of a job: one that waits is archived, a running one is looked at again when its
+-- lease ends. Answers when to look again, if at all.
+local function expire(id)
+  if call('HEXISTS', jobs, id) == 0 then
+    return nil
+  end
+  local word, score = place_of(id)
+  if word == 'ACTIVE' then
+    return math.max(tonumber(score), now) + 1
+  end
+  local settling = not is_finished(word) and settling_of(id) or ''
+  local deadline = tonumber(field(settling, 'deadline'))
+  if not deadline or deadline > now then
+    return deadline
+  end
+  finish('archived', id, settling, 'expired', '-')
+  if word then
+    call('ZREM', word == 'RETRY' and retry or scheduled, id)
+  else
+    add_ghosts(priority_of(settling), id, 1)
+  end
+  unfinished = unfinished - 1
+end
+
+-- Forgets an entry of a hash that ends by time; `ends` finds the time in its text.
+local function forget(hash, name, ends, counter)
+  local text = call('HGET', hash, name)
+  local at = text and tonumber(match(text, ends))
+  if at and at > now then
+    return at
+  end
+  if text and at and call('HDEL', hash, name) == 1 and counter then
+    call('HINCRBY', meta, counter, -1)
+  end
+end
+
+local TIMED = {
+  answers = function(caller) return forget(answers, caller, '^%d+ (%d+)') end,
+  seen = function(id) return forget(seen, id, ' (%d+)$', 'remembered') end,
+  crashes = function(fp) return forget(crashes, fp, '^%d+ (%d+)', 'crashes') end,
+  unique = function(token) return forget(unique, token, ' throttle (%d+)$') end,
+  deadline = expire,
+}
+
+-- What ends by time: an entry that was renewed meanwhile is looked at again at its new time.
+local function work_off_timers()
+  for _, member in ipairs(due_in(expiry, TIMERS)) do
+    if read >= MAX_READ then
+      again = true
+      break
+    end
+    local what, name = match(member, '^(%a+) (.*)$')
+    local later = TIMED[what] and TIMED[what](name)
+    if later then
+      call('ZADD', expiry, int(later), member)
+    else
+      call('ZREM', expiry, member)
+    end
+  end
 end
 
 -- Scheduled and retry jobs whose time has come, the earliest first.
@@ -41,7 +109,7 @@ end
 -- The lane of each job; only a queue with several lanes has to read records for it. May know fewer
 -- than it was asked for, after about 1 MiB read.
 local function priorities_of(due)
-  local priorities, read = {}, 0
+  local priorities = {}
   for i, job in ipairs(due) do
     if i > PROMOTE or read >= MAX_READ then
       break
@@ -94,6 +162,47 @@ local function crash_delay(crash, i)
   return math.min(math.floor(5000 * 4 ^ (crash - 2) * spread), TEN_YEARS)
 end
 
+-- Crashes of a fingerprint: `<count> <end of window, ms> <last that counted, µs>`. One death is one
+-- crash: a lease counts only if it was claimed after the last one. Answers whether the fingerprint
+-- is in quarantine now.
+local crashed, closed, closing = {}, {}, {}
+
+local function count_crash(fp, fence, id, worker)
+  if closed[fp] == nil then
+    closed[fp] = call('HEXISTS', quarantine, fp) == 1
+    local count, ends, last = match(call('HGET', crashes, fp) or '', '^(%d+) (%d+) (%d+)$')
+    crashed[fp] = { tonumber(count) or 0, tonumber(ends) or 0, tonumber(last) or 0 }
+  end
+  local entry = crashed[fp]
+  if fence > entry[3] then
+    if entry[2] <= now then
+      entry[1], entry[2] = 0, now + (tonumber(settings[8]) or 86400000)
+    end
+    entry[1], entry[3], entry.counted = entry[1] + 1, now_us, true
+    if not closed[fp] and entry[1] >= (tonumber(settings[7]) or 3) then
+      local line = 'since=' .. int(now) .. ' crashes=' .. entry[1] .. ' sample=' .. id
+      closed[fp] = true
+      closing[#closing + 1], closing[#closing + 2] = fp, line .. ' worker=' .. worker
+    end
+  end
+  return closed[fp]
+end
+
+local function write_crashes()
+  for fp, entry in pairs(crashed) do
+    if entry.counted then
+      local text = int(entry[1]) .. ' ' .. int(entry[2]) .. ' ' .. int(entry[3])
+      if call('HSET', crashes, fp, text) == 1 then
+        call('HINCRBY', meta, 'crashes', 1)
+      end
+      call('ZADD', expiry, int(entry[2]), 'crashes ' .. fp)
+    end
+  end
+  if #closing > 0 then
+    call('HINCRBY', meta, 'quarantined', each('HSET', quarantine, closing))
+  end
+end
+
 local function reclaim()
   local ids = due_in(active, RECLAIM)
   if #ids == 0 then
@@ -101,17 +210,25 @@ local function reclaim()
   end
   local entries, counts = call('HMGET', holder, unpack(ids)), call('HMGET', tries, unpack(ids))
   local lines, new_counts, new_lines, later = call('HMGET', errors, unpack(ids)), {}, {}, {}
-  local back, gone = {}, {}
+  local back, gone, ended = {}, {}, 0
   local function crash_one(i)
     local id, entry = ids[i], entry_of(ids[i], entries[i])
     local attempt, crash = match(counts[i] or '0 0', '^(%d+) (%d+)$')
     crash = crash + 1
     new_counts[#new_counts + 1], new_counts[#new_counts + 2] = id, attempt .. ' ' .. crash
+    local fence, worker = match(entry, '^(%d+) (%S+)')
     new_lines[#new_lines + 1] = id
-    new_lines[#new_lines + 1] =
-      failures_with(lines[i], ',"crash":' .. crash, worker_of(entry), '}')
-    if crash == 1 then
-      back[#back + 1] = { tonumber(field(entry, 'priority')) or 4, id }
+    new_lines[#new_lines + 1] = failures_with(lines[i], ',"crash":' .. crash, worker, '}')
+    local fp, deadline = field(entry, 'fp'), tonumber(field(entry, 'deadline'))
+    local is_closed = fp and count_crash(fp, tonumber(fence), id, worker)
+    if deadline and deadline <= now then
+      ended = ended + 1
+      finish('archived', id, entry, 'expired', worker)
+    elseif is_closed then
+      ended = ended + 1
+      finish('quarantined', id, entry, 'quarantined', worker)
+    elseif crash == 1 then
+      back[#back + 1] = { priority_of(entry), id }
     else
       later[#later + 1], later[#later + 2] = int(now + crash_delay(crash, i)), id
     end
@@ -127,43 +244,69 @@ local function reclaim()
     call('LPUSH', lane(job[1]), job[2])
   end
   each('ZADD', retry, later)
+  write_crashes()
   keep_tries(new_counts)
   each('HSET', errors, new_lines)
-  release(ids)
-  forget_failures(gone)
-  unfinished = unfinished - #gone
+  unfinished = unfinished - #gone - ended
   to_pending = to_pending + #back
+  if #ids > #gone then
+    call('HINCRBY', stats, today() .. ':crashed', #ids - #gone)
+  end
+  -- Those that ended are written with the sweep's others, before their leases are let go.
+  write_finished({ archived = archived, quarantined = quarantined })
+  ends_at, ending_texts, tokens, owners, deadlines = {}, {}, {}, {}, {}
+  release_all(ids, entries)
+  forget_failures(gone)
   return #ids - #gone
+end
+
+local function evict_these(key, ids)
+  if #ids == 0 then
+    return 0
+  end
+  for i, text in ipairs(call('HMGET', endings, unpack(ids))) do
+    if text then
+      record_goes(ids[i], text)
+    end
+  end
+  write_remembered()
+  seen_pairs, seen_ends = {}, {}
+  call('HDEL', jobs, unpack(ids))
+  forget_failures(ids)
+  call('HDEL', endings, unpack(ids))
+  call('HDEL', results, unpack(ids))
+  call('ZREM', key, unpack(ids))
+  return #ids
 end
 
 local function evict()
   local evicted = 0
   for _, key in ipairs({ completed, archived, cancelled, quarantined }) do
-    local ids = due_in(key, EVICT)
-    if #ids > 0 then
-      call('HDEL', jobs, unpack(ids))
-      forget_failures(ids)
-      call('HDEL', endings, unpack(ids))
-      call('HDEL', results, unpack(ids))
-      call('ZREM', key, unpack(ids))
-      evicted = evicted + #ids
+    evicted = evicted + evict_these(key, due_in(key, EVICT))
+  end
+  if settings[9] then
+    local beyond = math.min(call('ZCARD', archived) - settings[9], EVICT)
+    if beyond > 0 then
+      again = again or beyond == EVICT
+      evicted = evicted + evict_these(archived, call('ZRANGE', archived, 0, beyond - 1))
     end
   end
   return evicted
 end
 
--- Callers that were idle for their budget and a minute more: their answers are dropped.
-local function drop_callers()
-  for _, member in ipairs(due_in(expiry, CALLERS)) do
-    local caller = sub(member, #'answers ' + 1)
-    local ends = tonumber(match(call('HGET', answers, caller) or '', '^%d+ (%d+)'))
-    if ends and ends > now then
-      call('ZADD', expiry, int(ends), member)
-    else
-      call('HDEL', answers, caller)
-      call('ZREM', expiry, member)
+-- Once a day: counters of days more than 90 days ago are forgotten.
+local function forget_days()
+  if settings[10] == today() or not settings[6] then
+    return
+  end
+  local oldest, old = day_of(now - 90 * 86400000), {}
+  for _, name in ipairs(call('HKEYS', stats)) do
+    if sub(name, 1, 10) < oldest then
+      old[#old + 1] = name
     end
   end
+  each('HDEL', stats, old)
+  call('HSET', meta, 'stats_day', today())
 end
 
 -- Lease and holder are made and ended together. Where they differ, somebody's hand was at work: a
@@ -187,22 +330,32 @@ local function mend()
 end
 
 open_writes()
-local promoted, reclaimed, evicted = promote(), 0, 0
-local first_due = earliest_due() or math.huge
 local swept_at = tonumber(settings[2] or 0)
-if ARGV[1] == 'now' or now < swept_at or now - swept_at >= 1000 then
-  local promote_again = again
-  again = false
+local thorough = ARGV[1] == 'now' or now < swept_at or now - swept_at >= 1000
+if thorough then
+  work_off_timers()
+  write_finished({ archived = archived })
+  ends_at, ending_texts, tokens, owners, deadlines = {}, {}, {}, {}, {}
+end
+local full = again
+again = false
+local promoted, reclaimed, evicted = promote(), 0, 0
+local promote_again = again
+again = full
+local first_due = earliest_due() or math.huge
+if thorough then
   reclaimed = reclaim()
   evicted = evict()
-  drop_callers()
   mend()
+  forget_days()
+  count_ended('expired')
+  count_ended('quarantined')
   -- A queue that nobody has made stays unmade.
   if not again and settings[6] then
     call('HSET', meta, 'swept_at', int(now))
   end
-  again = again or promote_again
 end
+again = again or promote_again
 if unfinished ~= 0 then
   call('HINCRBY', meta, 'unfinished', unfinished)
 end
@@ -210,11 +363,12 @@ local next_due = earliest_due()
 if to_pending > 0 or next_due and next_due < first_due then
   leave_wake()
 end
-local claimable = -tonumber(settings[5] or 0)
+local claimable = -tonumber(call('HGET', meta, 'ghosts') or 0)
 for priority in gmatch(settings[3] and '' or lanes, '%d') do
   claimable = claimable + call('LLEN', lane(priority))
 end
 next_due = next_due and math.max(next_due - now, 0) or -1
 return {
-  again and 1 or 0, promoted, reclaimed, 0, 0, evicted, claimable > 0 and 1 or 0, next_due,
+  again and 1 or 0, promoted, reclaimed, ended_counts.quarantined or 0, ended_counts.expired or 0,
+  evicted, claimable > 0 and 1 or 0, next_due,
 }

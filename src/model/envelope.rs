@@ -174,7 +174,11 @@ impl Envelope {
         if let Some(unique) = &self.unique {
             unique.check()?;
             if matches!(unique.mode, Mode::Debounce { .. }) && self.run_at != When::Now {
-                return Err(StoreError::invalid("run_at", "set", "unset with debounce, which sets it"));
+                return Err(StoreError::invalid(
+                    "run_at",
+                    "set",
+                    "unset with debounce, which sets it",
+                ));
             }
         }
         check_headers(&self.headers)

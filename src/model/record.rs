@@ -109,6 +109,16 @@ fn write_header(line: &mut String, job: &Envelope) -> std::fmt::Result {
     Ok(())
 }
 
+/// A text as one word: percent-encoded like the values of a header.
+pub(crate) fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, ENCODED).to_string()
+}
+
+/// The text of such a word; what is not UTF-8 is shown as such.
+pub(crate) fn decoded(word: &str) -> String {
+    percent_decode_str(word).decode_utf8_lossy().into_owned()
+}
+
 /// The unique key as scripts and the `unique` hash know it: `<kind>~<key>`, no kind if any.
 pub(crate) fn unique_token(job: &Envelope) -> Option<String> {
     let unique = job.unique.as_ref()?;

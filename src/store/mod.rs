@@ -10,8 +10,8 @@ mod settle;
 mod views;
 
 pub use memory::{ManualClock, MemoryStore};
-pub use redis::{Callers, RedisStore, RedisStoreBuilder};
 pub use operate::{Operation, Setting};
+pub use redis::{Callers, RedisStore, RedisStoreBuilder};
 pub use settle::{Archive, ArchiveReason, Complete, Held, MAX_ERROR, MAX_RESULT, Retry, Snooze};
 pub use views::{
     Change, Claim, Claimed, Day, Ending, EndingReason, Enqueued, Failure, Holder, JobInfo, Listed,
@@ -143,11 +143,8 @@ pub trait Store: std::fmt::Debug + Send + Sync {
 
     /// Active → retry with attempt + 1; or archived, `exhausted` if that reaches `max_attempts`,
     /// else `expired` if it would not be due before its deadline. The answer tells which.
-    async fn retry(
-        &self,
-        queue: &QueueName,
-        jobs: &[Retry],
-    ) -> Result<Outcomes<State>, StoreError>;
+    async fn retry(&self, queue: &QueueName, jobs: &[Retry])
+    -> Result<Outcomes<State>, StoreError>;
 
     /// Active → archived with the reason given.
     async fn archive(
@@ -315,6 +312,15 @@ pub(crate) fn check_page(limit: usize) -> Result<(), StoreError> {
 pub(crate) fn check_days(days: u32) -> Result<(), StoreError> {
     if !(1..=90).contains(&days) {
         return Err(StoreError::invalid("days", days, "1 to 90"));
+    }
+    Ok(())
+}
+
+/// Checks a progress text's size.
+pub(crate) fn check_progress(progress: &str) -> Result<(), StoreError> {
+    if progress.len() > 4 << 10 {
+        let bytes = format!("{} bytes", progress.len());
+        return Err(StoreError::invalid("progress", bytes, "at most 4096 bytes"));
     }
     Ok(())
 }

@@ -2,10 +2,10 @@
 
 use crate::{
     Undecodable,
-    model::{Fence, JobId, QueueName, State, StoreError, Timestamp, WorkerId, record},
+    model::{Fence, Fingerprint, JobId, QueueName, State, StoreError, Timestamp, WorkerId, record},
     store::{
-        Change, Claim, Claimed, Ending, EndingReason, Enqueued, Failure, Holder, JobInfo, Outcomes,
-        QueueInfo, Swept,
+        Change, Claim, Claimed, Day, Ending, EndingReason, Enqueued, Failure, Holder, JobInfo,
+        Listed, Operation, Outcomes, Page, Quarantine, QueueInfo, Released, Swept,
     },
 };
 use bytes::Bytes;
@@ -36,13 +36,16 @@ words! {
     Conflict "CONFLICT",
     Duplicate "DUPLICATE",
     Existing "EXISTING",
+    Expired "EXPIRED",
     Forbidden "FORBIDDEN",
+    Gone "GONE",
     Invalid "INVALID",
     Late "LATE",
     Made "MADE",
     Missing "MISSING",
     Ok "OK",
     Pending "PENDING",
+    Quarantined "QUARANTINED",
     Rare "RARE",
     Refused "REFUSED",
     Retry "RETRY",
@@ -128,9 +131,16 @@ pub(super) fn enqueued(
     let number = |i: usize| line.details.get(i).and_then(|n| n.parse::<u64>().ok());
     let admitted = |state, existing| Ok(Enqueued { id: id.clone(), state, existing });
     match (line.word, &*line.details) {
-        (Word::Pending, []) => admitted(State::Pending, false),
-        (Word::Scheduled, []) => admitted(State::Scheduled, false),
-        (Word::Existing, [state]) => admitted(state_of(state)?, true),
+        (Word::Pending, []) => admitted(Some(State::Pending), false),
+        (Word::Scheduled, []) => admitted(Some(State::Scheduled), false),
+        (Word::Existing, [gone]) if Word::of(gone) == Some(Word::Gone) => admitted(None, true),
+        (Word::Existing, [state]) => admitted(Some(state_of(state)?), true),
+        (Word::Quarantined, [fingerprint]) => {
+            Err(StoreError::Quarantined { fingerprint: (*fingerprint).to_owned() })
+        }
+        (Word::Invalid, ["deadline"]) => {
+            Err(StoreError::Invalid("deadline: is past by the store's clock".into()))
+        }
         (Word::Conflict, []) => Err(StoreError::IdConflict { job_id: id.to_string() }),
         (Word::Duplicate, [existing_id, replaced]) => Err(StoreError::Duplicate {
             existing_id: (*existing_id).to_owned(),
@@ -142,7 +152,7 @@ pub(super) fn enqueued(
             }
             _ => Err(unknown("BACKPRESSURE without numbers")),
         },
-        (Word::Invalid, []) => {
+        (Word::Invalid, ["record"]) => {
             Err(StoreError::Invalid("record: not one that a script can read".into()))
         }
         _ => Err(unknown("a word that enqueue does not have")),
@@ -168,22 +178,64 @@ pub(super) fn retried(line: &Line<'_>, id: &JobId) -> Result<State, StoreError> 
 }
 
 /// What an operator's verb did.
-pub(super) fn changed(
-    verb: &str,
-    needs: &str,
+pub(super) fn operated(
+    operation: Operation,
     line: &Line<'_>,
     id: &JobId,
 ) -> Result<Change, StoreError> {
     match (line.word, &*line.details) {
-        (Word::Changed, []) => Ok(Change::Changed),
-        (Word::Unchanged, []) => Ok(Change::Unchanged),
         (Word::Missing, []) => Err(StoreError::NotFound(format!("job {id}"))),
-        (Word::Forbidden, [state]) => {
-            let state = state_of(state)?;
-            Err(StoreError::Invalid(format!("state: job is {state}; {verb} needs {needs}")))
+        (Word::Forbidden, [state]) => Err(operation.forbidden(state_of(state)?)),
+        (Word::Expired, []) => {
+            Err(StoreError::Invalid("deadline: is past; rerun needs one to come".into()))
         }
+        (Word::Quarantined, [fingerprint]) => {
+            Err(StoreError::Quarantined { fingerprint: (*fingerprint).to_owned() })
+        }
+        (Word::Duplicate, [existing_id, _]) => {
+            Err(StoreError::Duplicate { existing_id: (*existing_id).to_owned(), replaced: false })
+        }
+        _ => changed(line),
+    }
+}
+
+fn changed(line: &Line<'_>) -> Result<Change, StoreError> {
+    match line.word {
+        Word::Changed => Ok(Change::Changed),
+        Word::Unchanged => Ok(Change::Unchanged),
         _ => Err(unknown("a word that an operator's verb does not have")),
     }
+}
+
+/// Whether a fingerprint was put into quarantine.
+pub(super) fn quarantined(lines: &[Line<'_>]) -> Result<Change, StoreError> {
+    let line = lines.iter().find(|line| line.count == 1).ok_or_else(|| unknown("no outcome"))?;
+    changed(line)
+}
+
+/// Whether a queue was deleted; one that was not there counts as deleted.
+pub(super) fn queue_deleted(queue: &QueueName, lines: &[Line<'_>]) -> Result<(), StoreError> {
+    match lines {
+        [Line { word: Word::Ok | Word::Missing, .. }] => Ok(()),
+        [Line { word: Word::Refused, details, .. }] => {
+            let left = details.first().unwrap_or(&"some");
+            let bound = "0, or force";
+            Err(StoreError::Invalid(format!(
+                "unfinished: {left} in queue {queue}; must be {bound}"
+            )))
+        }
+        _ => Err(unknown("a word that delete does not have")),
+    }
+}
+
+/// One slice of a release: whether the fingerprint was closed, and how many to pass over next.
+pub(super) fn released(answer: &Value) -> Result<(bool, Released, Option<u64>), StoreError> {
+    let Value::BulkString(bytes) = answer else { return Err(unknown("no release")) };
+    let text = std::str::from_utf8(bytes).map_err(|_| unknown("not UTF-8"))?;
+    let parts: Vec<_> = text.split(' ').collect();
+    let [closed, released, archived, next] = *parts else { return Err(unknown("no release")) };
+    let slice = Released { released: number(released)?, archived: number(archived)? };
+    Ok((closed == "1", slice, if next == "-" { None } else { Some(number(next)?) }))
 }
 
 /// Takes an array reply apart, element by element.
@@ -307,6 +359,7 @@ pub(super) fn job(queue: &QueueName, id: &JobId, answer: Value) -> Result<JobInf
     let holder = holder(&reply.text()?, time)?;
     let result = Some(reply.bytes()?).filter(|result| !result.is_empty());
     let ending = ending(&reply.text()?)?;
+    let progress = Some(reply.text()?).filter(|progress| !progress.is_empty());
     let due_at = time.filter(|_| matches!(state, State::Scheduled | State::Retry));
     let evicted_at = time.filter(|_| !state.is_unfinished());
     let id = id.clone();
@@ -318,6 +371,7 @@ pub(super) fn job(queue: &QueueName, id: &JobId, answer: Value) -> Result<JobInf
         crash,
         due_at,
         holder,
+        progress,
         errors,
         result,
         ending,
@@ -395,4 +449,75 @@ pub(super) fn queues(answer: Value) -> Result<Vec<QueueName>, StoreError> {
     }
     queues.sort();
     Ok(queues)
+}
+
+/// A page of a listing.
+pub(super) fn page(queue: &QueueName, answer: Value) -> Result<Page, StoreError> {
+    let mut reply = Elements::of(answer)?;
+    let cursor = Some(reply.text()?).filter(|cursor| !cursor.is_empty());
+    let mut jobs = Vec::with_capacity(reply.0.len() / 3);
+    while reply.0.len() > 0 {
+        let id = JobId::new(reply.text()?)?;
+        let time = reply.text()?;
+        let at =
+            (!time.is_empty()).then(|| number(&time).map(Timestamp::from_millis)).transpose()?;
+        let header = [&reply.bytes()?[..], b"\n"].concat();
+        let envelope = envelope(queue, &id, header.into());
+        jobs.push(Listed { id, envelope, at });
+    }
+    Ok(Page { jobs, cursor })
+}
+
+/// A slice of the fingerprints in quarantine, and where the next one begins.
+pub(super) fn quarantines(answer: Value) -> Result<(Option<String>, Vec<Quarantine>), StoreError> {
+    let mut reply = Elements::of(answer)?;
+    let cursor = Some(reply.text()?).filter(|cursor| cursor != "0");
+    let mut slice = Vec::new();
+    while reply.0.len() > 0 {
+        slice.push(quarantine(&reply.text()?, &reply.text()?)?);
+    }
+    Ok((cursor, slice))
+}
+
+fn quarantine(fingerprint: &str, line: &str) -> Result<Quarantine, StoreError> {
+    let mut entry = Quarantine {
+        fingerprint: Fingerprint::new(fingerprint)?,
+        since: Timestamp::from_millis(0),
+        crashes: 0,
+        sample_id: None,
+        worker: None,
+        reason: None,
+    };
+    for (name, value) in line.split(' ').filter_map(|field| field.split_once('=')) {
+        match name {
+            "since" => entry.since = Timestamp::from_millis(number(value)?),
+            "crashes" => entry.crashes = number(value)?,
+            "sample" => entry.sample_id = Some(JobId::new(value)?),
+            "worker" => entry.worker = WorkerId::new(value).ok(),
+            "reason" => entry.reason = Some(record::decoded(value)),
+            // A later version's.
+            _ => {}
+        }
+    }
+    Ok(entry)
+}
+
+/// Counters by day; `width` of them follow each day's name.
+pub(super) fn days(queue: &QueueName, answer: Value) -> Result<Vec<Day>, StoreError> {
+    if status(&answer) == Some(Word::Missing) {
+        return Err(StoreError::NotFound(format!("queue {queue}")));
+    }
+    let mut reply = Elements::of(answer)?;
+    let mut days = Vec::new();
+    while reply.0.len() > 0 {
+        days.push(Day {
+            day: reply.text()?,
+            completed: reply.count()?,
+            failed: reply.count()?,
+            crashed: reply.count()?,
+            expired: reply.count()?,
+            quarantined: reply.count()?,
+        });
+    }
+    Ok(days)
 }

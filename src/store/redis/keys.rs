@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 /// Every key that a queue may have: the words after its hash tag.
 #[cfg(test)]
-pub(super) const KEYS: [&str; 31] = [
+pub(super) const KEYS: [&str; 35] = [
     "answers",
     "expiry",
     "jobs",
@@ -23,6 +23,10 @@ pub(super) const KEYS: [&str; 31] = [
     "errors",
     "endings",
     "results",
+    "progress",
+    "seen",
+    "quarantine",
+    "crashes",
     "unique",
     "ghosts",
     "stats",

@@ -176,12 +176,7 @@ impl Inner {
         let args = |cmd: &mut Cmd| {
             cmd.arg(mode);
             for (job, record) in jobs.iter().zip(&records) {
-                cmd.arg(job.id.as_str());
-                match job.run_at {
-                    When::Now => cmd.arg(""),
-                    When::In(delay) => cmd.arg(format!("+{}", millis(delay))),
-                    When::At(at) => cmd.arg(at.as_millis()),
-                };
+                cmd.arg(job.id.as_str()).arg(options(job));
                 cmd.arg(&record[..]);
             }
         };
@@ -210,6 +205,32 @@ impl Inner {
         known().insert(queue.clone());
         Ok(())
     }
+}
+
+impl Inner {
+    /// Takes the queue off the list.
+    async fn unregister(&self, queue: &QueueName) -> Result<(), StoreError> {
+        let mut remove = redis::cmd("SREM");
+        remove.arg(keys::queues(&self.namespace)).arg(queue.as_str());
+        self.plain(&remove).await?;
+        self.registered.lock().unwrap_or_else(PoisonError::into_inner).remove(queue);
+        Ok(())
+    }
+}
+
+/// What the enqueue script is told besides the record.
+fn options(job: &Envelope) -> String {
+    let mut options = match job.run_at {
+        When::Now => String::new(),
+        When::In(delay) => format!(" due=+{}", millis(delay)),
+        When::At(at) => format!(" due={}", at.as_millis()),
+    };
+    let replaces = job.unique.as_ref().map(|unique| unique.replaces()).unwrap_or_default();
+    if !replaces.is_empty() {
+        let names: Vec<_> = replaces.iter().map(|field| field.as_str()).collect();
+        options.push_str(&format!(" replace={}", names.join(",")));
+    }
+    options
 }
 
 /// Every item has its outcome.

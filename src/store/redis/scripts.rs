@@ -14,7 +14,7 @@ macro_rules! sources {
 
 const PARTS: &[(&str, &str)] = sources!(
     "lib/chunks" "lib/clock" "lib/clock_virtual" "lib/day" "lib/due" "lib/failures" "lib/finish"
-    "lib/ghosts" "lib/held" "lib/hold" "lib/lanes" "lib/outcomes" "lib/repeats" "lib/state" "lib/text" "lib/tries"
+    "lib/ghosts" "lib/held" "lib/hold" "lib/lanes" "lib/outcomes" "lib/remember" "lib/repeats" "lib/state" "lib/text" "lib/tries" "lib/unique"
     "lib/wake"
 );
 
@@ -32,15 +32,22 @@ macro_rules! verbs {
 
 verbs! {
     Archive "archive",
-    Cancel "cancel",
     Claim "claim",
     Complete "complete",
+    Days "days",
+    DeleteQueue "delete_queue",
     Enqueue "enqueue",
     Extend "extend",
-    Limit "limit",
+    List "list",
+    Operate "operate",
+    Progress "progress",
+    Quarantine "quarantine",
+    Quarantines "quarantines",
     Queue "queue",
+    Release "release",
     Requeue "requeue",
     Retry "retry",
+    Set "set",
     Show "show",
     Snooze "snooze",
     Sweep "sweep",

@@ -4,19 +4,36 @@ use super::{Inner, RedisStore, checked, decode, keys, scripts::Verb, whole};
 use crate::{
     model::{Envelope, JobId, QueueName, State, StoreError, WorkerId, checked_lease, millis},
     store::{
-        Archive, BatchError, Change, Claim, Complete, EndingReason, Enqueued, Held, JobInfo,
-        Outcomes, Pace, QueueInfo, Retry, Snooze, Store, Swept, check_batch, check_count,
-        check_enqueue, check_limit, settle::cut_error,
+        Archive, BatchError, Change, Claim, Complete, Day, EndingReason, Enqueued, Held, JobInfo,
+        Operation, Outcomes, Pace, Page, Quarantine, QueueInfo, Released, Retry, Setting, Snooze,
+        Store, Swept, check_batch, check_count, check_days, check_enqueue, check_page,
+        check_progress, settle::cut_error,
     },
 };
 use redis::Cmd;
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 /// The end of a failure's JSON object, which the script begins.
 fn said(error: &str) -> String {
     // A string always has a JSON form.
     let text = serde_json::to_string(&cut_error(error)).unwrap_or_default();
     format!(",\"error\":{text}}}")
+}
+
+/// A setting's name and value in `meta`; no value takes it away.
+fn in_meta(setting: Setting) -> (String, String) {
+    let number = |number: Option<u64>| number.map(|n| n.to_string()).unwrap_or_default();
+    let (name, value) = match setting {
+        Setting::Limit(limit) => ("limit", number(limit)),
+        Setting::Paused(paused) => ("paused", number(paused.then_some(1))),
+        Setting::MaxArchived(jobs) => ("max_archived", number(jobs)),
+        Setting::CrashLimit(limit) => ("crash_limit", number(limit.map(u64::from))),
+        Setting::CrashWindow(window) => ("crash_window", number(window.map(millis))),
+        Setting::Retention(state, kept) => {
+            return (format!("retain_{state}"), number(kept.map(millis)));
+        }
+    };
+    (name.to_owned(), value)
 }
 
 fn same(held: &Held) -> &Held {
@@ -193,9 +210,10 @@ impl Store for RedisStore {
         }
     }
 
-    async fn cancel(
+    async fn operate(
         &self,
         queue: &QueueName,
+        operation: Operation,
         ids: &[JobId],
     ) -> Result<Outcomes<Change>, StoreError> {
         check_batch(ids.len())?;
@@ -203,14 +221,14 @@ impl Store for RedisStore {
         while outcomes.len() < ids.len() {
             let rest: Vec<_> = ids[outcomes.len()..].iter().collect();
             let args = |cmd: &mut Cmd| {
+                cmd.arg(operation.as_str());
                 for id in &rest {
                     cmd.arg(id.as_str());
                 }
             };
-            let answer = self.0.verb(Verb::Cancel, queue, &args).await?;
-            let decide = |line: &decode::Line<'_>, id: &JobId| {
-                decode::changed("cancel", "an unfinished job", line, id)
-            };
+            let answer = self.0.verb(Verb::Operate, queue, &args).await?;
+            let decide =
+                |line: &decode::Line<'_>, id: &JobId| decode::operated(operation, line, id);
             let slice = decode::outcomes(&decode::lines(&answer)?, &rest, decide)?;
             if slice.is_empty() {
                 return whole(outcomes, ids.len());
@@ -220,14 +238,133 @@ impl Store for RedisStore {
         Ok(outcomes)
     }
 
-    async fn limit(&self, queue: &QueueName, limit: Option<u64>) -> Result<(), StoreError> {
-        check_limit(limit)?;
-        let limit = limit.map(|limit| limit.to_string()).unwrap_or_default();
+    async fn set(&self, queue: &QueueName, settings: &[Setting]) -> Result<(), StoreError> {
+        for setting in settings {
+            setting.check()?;
+        }
+        if settings.is_empty() {
+            return Ok(());
+        }
         let args = |cmd: &mut Cmd| {
-            cmd.arg(&limit);
+            for setting in settings {
+                let (name, value) = in_meta(*setting);
+                cmd.arg(name).arg(value);
+            }
         };
-        let answer = self.0.verb(Verb::Limit, queue, &args).await?;
+        let answer = self.0.verb(Verb::Set, queue, &args).await?;
         self.0.register(queue, decode::made(&decode::lines(&answer)?)).await
+    }
+
+    async fn quarantine(
+        &self,
+        queue: &QueueName,
+        fingerprint: &Fingerprint,
+        reason: Option<&str>,
+    ) -> Result<Change, StoreError> {
+        let reason = reason.map(|reason| record::encoded(&cut_error(reason))).unwrap_or_default();
+        let args = |cmd: &mut Cmd| {
+            cmd.arg(fingerprint.as_str()).arg(&reason);
+        };
+        let answer = self.0.verb(Verb::Quarantine, queue, &args).await?;
+        let lines = decode::lines(&answer)?;
+        self.0.register(queue, decode::made(&lines)).await?;
+        decode::quarantined(&lines)
+    }
+
+    async fn release(
+        &self,
+        queue: &QueueName,
+        fingerprint: &Fingerprint,
+    ) -> Result<Released, StoreError> {
+        let (mut all, mut known, mut from) = (Released::default(), false, Some(0));
+        while let Some(pass_over) = from {
+            let args = |cmd: &mut Cmd| {
+                cmd.arg(fingerprint.as_str()).arg(pass_over);
+            };
+            let answer = self.0.verb(Verb::Release, queue, &args).await?;
+            let (was_closed, slice, next) = decode::released(&answer)?;
+            known |= was_closed || slice != Released::default();
+            all.released += slice.released;
+            all.archived += slice.archived;
+            from = next;
+        }
+        if known {
+            Ok(all)
+        } else {
+            Err(StoreError::NotFound(format!("fingerprint {fingerprint}")))
+        }
+    }
+
+    async fn quarantines(&self, queue: &QueueName) -> Result<Vec<Quarantine>, StoreError> {
+        // A scan may name one twice.
+        let (mut all, mut cursor) = (BTreeMap::new(), Some("0".to_owned()));
+        while let Some(at) = cursor {
+            let args = |cmd: &mut Cmd| {
+                cmd.arg(&at);
+            };
+            let answer = self.0.repeated(Verb::Quarantines, queue, &args).await?;
+            let (next, slice) = decode::quarantines(answer)?;
+            all.extend(slice.into_iter().map(|entry| (entry.fingerprint.to_string(), entry)));
+            cursor = next;
+        }
+        Ok(all.into_values().collect())
+    }
+
+    async fn list(
+        &self,
+        queue: &QueueName,
+        state: State,
+        kind: Option<&Kind>,
+        cursor: Option<&str>,
+        limit: usize,
+    ) -> Result<Page, StoreError> {
+        check_page(limit)?;
+        let args = |cmd: &mut Cmd| {
+            cmd.arg(state.as_str()).arg(kind.map_or("", Kind::as_str));
+            cmd.arg(cursor.unwrap_or_default()).arg(limit);
+        };
+        decode::page(queue, self.0.repeated(Verb::List, queue, &args).await?)
+    }
+
+    async fn days(&self, queue: &QueueName, days: u32) -> Result<Vec<Day>, StoreError> {
+        check_days(days)?;
+        let args = |cmd: &mut Cmd| {
+            cmd.arg(days).arg(&["completed", "failed", "crashed", "expired", "quarantined"]);
+        };
+        decode::days(queue, self.0.repeated(Verb::Days, queue, &args).await?)
+    }
+
+    async fn delete_queue(&self, queue: &QueueName, force: bool) -> Result<(), StoreError> {
+        let info = self.queue(queue).await?;
+        if force || info.unfinished == 0 {
+            // First from the list, then the keys: who enqueues in between makes the queue anew and
+            // puts it on the list again.
+            self.0.unregister(queue).await?;
+        }
+        let args = |cmd: &mut Cmd| {
+            cmd.arg(u8::from(force));
+        };
+        let answer = self.0.repeated(Verb::DeleteQueue, queue, &args).await?;
+        let deleted = decode::queue_deleted(queue, &decode::lines(&answer)?);
+        if deleted.is_err() {
+            self.0.register(queue, true).await?;
+        }
+        deleted
+    }
+
+    async fn progress(
+        &self,
+        queue: &QueueName,
+        held: &Held,
+        progress: &str,
+    ) -> Result<(), StoreError> {
+        check_progress(progress)?;
+        let args = |cmd: &mut Cmd| {
+            cmd.arg(held.id.as_str()).arg(held.fence.0).arg(progress);
+        };
+        let answer = self.0.repeated(Verb::Progress, queue, &args).await?;
+        let outcomes = decode::outcomes(&decode::lines(&answer)?, &[&held.id], decode::fenced)?;
+        whole(outcomes, 1)?.remove(0)
     }
 
     async fn show(&self, queue: &QueueName, id: &JobId) -> Result<JobInfo, StoreError> {

@@ -1,0 +1,26 @@
+-- days: a queue's counters of the last days, today first.
+-- KEYS: meta stats
+-- ARGV: how many days, then the names of the counters
+-- Reply: array: per day its name and its counters; MISSING
+-- Cost: 1 command, one per day
+-- Uses: clock day
+local meta, stats = unpack(KEYS)
+
+if not call('HGET', meta, 'unfinished') then
+  return redis.status_reply('MISSING')
+end
+local reply, names = {}, {}
+for i = 2, #ARGV do
+  names[i - 1] = ARGV[i]
+end
+for back = 0, tonumber(ARGV[1]) - 1 do
+  local day, fields = day_of(now - back * 86400000), {}
+  for i, name in ipairs(names) do
+    fields[i] = day .. ':' .. name
+  end
+  reply[#reply + 1] = day
+  for _, counted in ipairs(call('HMGET', stats, unpack(fields))) do
+    reply[#reply + 1] = tonumber(counted or 0)
+  end
+end
+return reply

@@ -1,0 +1,19 @@
+-- progress: keeps what a running job says of its progress.
+-- KEYS: active holder progress
+-- ARGV: id, fence, a JSON text
+-- Reply: text: 1 OK | 1 STALE
+-- Cost: 4 commands. Repeats by nature: no caller
+-- Uses: clock text chunks held outcomes
+local active, holder, progress = unpack(KEYS)
+
+local entry = holders({ ARGV[1] }, { ARGV[2] })[1]
+if not entry then
+  outcome('STALE')
+  return outcomes()
+end
+call('HSET', progress, ARGV[1], ARGV[3])
+if not find(entry, ' progress=1', 1, true) then
+  call('HSET', holder, ARGV[1], entry .. ' progress=1')
+end
+outcome('OK')
+return outcomes()

@@ -1,0 +1,27 @@
+-- quarantine: an operator closes a fingerprint to enqueue and claim; makes the queue if need be.
+-- KEYS: answers expiry meta quarantine
+-- ARGV: caller seq budget, fingerprint, reason (percent-encoded, '' none)
+-- Reply: text: 1 CHANGED | 1 UNCHANGED; remark MADE
+-- Cost: 8 commands
+-- Uses: clock repeats outcomes
+local answers, expiry, meta, quarantine = unpack(KEYS)
+
+if kept then
+  return kept
+end
+local made = not call('HGET', meta, 'unfinished')
+local closed = call('HEXISTS', quarantine, ARGV[4]) == 1
+call('HDEL', quarantine, '')
+if closed then
+  outcome('UNCHANGED')
+else
+  local reason = ARGV[5] ~= '' and ' reason=' .. ARGV[5] or ''
+  call('HSET', quarantine, ARGV[4], 'since=' .. int(now) .. ' crashes=0' .. reason)
+  call('HINCRBY', meta, 'quarantined', 1)
+  outcome('CHANGED')
+end
+if made then
+  call('HSET', meta, 'unfinished', 0)
+  remark('MADE')
+end
+return keep(outcomes())

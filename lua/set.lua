@@ -1,0 +1,28 @@
+-- set: changes settings of a queue; makes it if need be.
+-- KEYS: answers expiry meta wake
+-- ARGV: caller seq budget, then per setting: its name in `meta`, value ('' none)
+-- Reply: text: 1 OK; remark MADE
+-- Cost: 6 commands, one per setting
+-- Uses: clock repeats outcomes wake
+local answers, expiry, meta, wake = unpack(KEYS)
+
+if kept then
+  return kept
+end
+local made = not call('HGET', meta, 'unfinished')
+for i = 4, #ARGV, 2 do
+  call('HDEL', meta, ARGV[i])
+end
+for i = 4, #ARGV, 2 do
+  if ARGV[i + 1] ~= '' then
+    call('HSET', meta, ARGV[i], ARGV[i + 1])
+  end
+end
+if made then
+  call('HSET', meta, 'unfinished', 0)
+  remark('MADE')
+end
+-- Resumed, or with more room: there may be something to do.
+leave_wake()
+outcome('OK')
+return keep(outcomes())
