@@ -29,7 +29,7 @@ async fn a_batch_keeps_its_order(t: Trial) {
 
 async fn a_batch_sees_its_own_earlier_ids(t: Trial) {
     let jobs = [t.named("a").run_at(When::In(HOUR)), t.named("a")].map(build);
-    let outcome = |existing| Ok(Enqueued { id: id("a"), state: State::Scheduled, existing });
+    let outcome = |existing| Ok(Enqueued { id: id("a"), state: Some(State::Scheduled), existing });
     assert_eq!(t.offer_all(&jobs).await, [outcome(false), outcome(true)]);
     assert_eq!(t.info().await.unfinished, 1);
 }
@@ -81,13 +81,15 @@ async fn each_of_a_thousand_has_its_own_outcome(t: Trial) {
     for at in [11, 500, 999] {
         jobs[at] = build(t.job().unique(Unique::key("k")));
     }
-    jobs[700] = build(t.job().remember(HOUR));
+    let other = t.other_queue().await;
+    jobs[700] = build(other.job());
+    let text = format!("queue: {}; must be {}, as the call's", other.queue, t.queue);
     for (at, outcome) in t.offer_all(&jobs).await.into_iter().enumerate() {
         match at {
             11 | 500 | 999 => assert_eq!(outcome, Err(duplicate(&id("first"))), "{at}"),
-            700 => assert_eq!(outcome, Err(invalid("remember: not yet supported"))),
+            700 => assert_eq!(outcome, Err(invalid(&text))),
             _ => {
-                let (id, state) = (jobs[at].id().clone(), State::Pending);
+                let (id, state) = (jobs[at].id().clone(), Some(State::Pending));
                 assert_eq!(outcome, Ok(Enqueued { id, state, existing: false }), "{at}");
             }
         }

@@ -54,7 +54,7 @@ fn printable() -> JobId {
 }
 
 async fn an_id_of_all_printable_characters_works_in_every_verb(t: Trial) {
-    for verb in Fenced::ALL {
+    for verb in Fenced::all() {
         let t = t.other_queue().await;
         t.enqueue(t.job().id(printable())).await;
         let held = t.claim_one().await;

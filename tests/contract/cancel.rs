@@ -3,7 +3,7 @@
 use crate::trial::*;
 use sprag::{
     State,
-    store::{Change, Ending, EndingReason},
+    store::{Change, Ending, EndingReason, Operation},
 };
 
 cases! {
@@ -97,7 +97,7 @@ async fn a_job_of_an_absent_queue_is_not_found(t: Trial) {
 
 async fn the_second_in_a_call_is_unchanged(t: Trial) {
     t.enqueue_named(&["a"]).await;
-    let outcomes = t.store.cancel(&t.queue, &[id("a"), id("a")]).await;
+    let outcomes = t.store.operate(&t.queue, Operation::Cancel, &[id("a"), id("a")]).await;
     assert_eq!(outcomes, Ok(vec![Ok(Change::Changed), Ok(Change::Unchanged)]));
     assert_eq!(t.info().await.cancelled, 1);
 }
@@ -106,7 +106,7 @@ async fn each_of_a_call_has_its_own_outcome(t: Trial) {
     t.job_in(State::Completed, t.named("done")).await;
     t.enqueue_named(&["a", "b"]).await;
     let ids = ["a", "done", "nobody", "b"].map(id);
-    let outcomes = t.store.cancel(&t.queue, &ids).await.expect("cancel");
+    let outcomes = t.store.operate(&t.queue, Operation::Cancel, &ids).await.expect("cancel");
     let text = "state: job is completed; cancel needs an unfinished job";
     let expected =
         [Ok(Change::Changed), Err(invalid(text)), Err(no_job(&id("nobody"))), Ok(Change::Changed)];

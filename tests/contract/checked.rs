@@ -2,10 +2,10 @@
 
 use crate::backend::Backend;
 use sprag::{
-    Enqueued, Envelope, JobId, QueueName, State, Store, StoreError, WorkerId,
+    Enqueued, Envelope, Fingerprint, JobId, Kind, QueueName, State, Store, StoreError, WorkerId,
     store::{
-        Archive, BatchError, Change, Claim, Complete, Held, JobInfo, Outcomes, Pace, QueueInfo,
-        Retry, Snooze, Swept,
+        Archive, BatchError, Change, Claim, Complete, Day, Held, JobInfo, Operation, Outcomes,
+        Pace, Page, Quarantine, QueueInfo, Released, Retry, Setting, Snooze, Swept,
     },
 };
 use std::{fmt, sync::Arc, time::Duration};
@@ -64,8 +64,20 @@ checked! {
     snooze(jobs: &[Snooze]) -> Result<Outcomes<()>, StoreError>;
     requeue(held: &[Held]) -> Result<Outcomes<()>, StoreError>;
     sweep(pace: Pace) -> Result<Swept, StoreError>;
-    cancel(ids: &[JobId]) -> Result<Outcomes<Change>, StoreError>;
-    limit(limit: Option<u64>) -> Result<(), StoreError>;
+    operate(operation: Operation, ids: &[JobId]) -> Result<Outcomes<Change>, StoreError>;
+    set(settings: &[Setting]) -> Result<(), StoreError>;
+    quarantine(fingerprint: &Fingerprint, reason: Option<&str>) -> Result<Change, StoreError>;
+    release(fingerprint: &Fingerprint) -> Result<Released, StoreError>;
+    quarantines() -> Result<Vec<Quarantine>, StoreError>;
+    list(
+        state: State,
+        kind: Option<&Kind>,
+        cursor: Option<&str>,
+        limit: usize
+    ) -> Result<Page, StoreError>;
+    days(days: u32) -> Result<Vec<Day>, StoreError>;
+    delete_queue(force: bool) -> Result<(), StoreError>;
+    progress(held: &Held, progress: &str) -> Result<(), StoreError>;
     show(id: &JobId) -> Result<JobInfo, StoreError>;
     queue() -> Result<QueueInfo, StoreError>;
     wake() -> Result<(), StoreError>;

@@ -1,7 +1,11 @@
 //! A holder that vanished: its lease runs out and is reclaimed.
 
 use crate::trial::*;
-use sprag::{JobId, State, model::MAX_DURATION, store::Failure};
+use sprag::{
+    JobId, State,
+    model::{EnvelopeBuilder, MAX_DURATION},
+    store::{Failure, Setting},
+};
 use std::time::Duration;
 
 cases! {
@@ -18,15 +22,10 @@ cases! {
     one_reclaimed_job_is_claimed_once,
 }
 
-/// Lets its holder vanish again and again, until the job has crashed so often.
-async fn crash_to(t: &Trial, job: &JobId, crashes: u32) {
-    while t.show(job).await.crash < crashes {
-        if t.state(job).await == State::Retry {
-            t.sweep_after(t.due_in(job).await).await;
-        }
-        assert_eq!(t.claim_one().await.id, *job);
-        assert_eq!(t.vanish().await.reclaimed, 1);
-    }
+/// A job whose fingerprint may crash often.
+async fn sturdy(t: &Trial, job: EnvelopeBuilder) -> JobId {
+    t.set(Setting::CrashLimit(Some(1_000))).await;
+    t.enqueue(job).await
 }
 
 fn assert_within(wait: Duration, base: Duration) {
@@ -50,7 +49,7 @@ async fn a_job_is_pending_again_after_its_first_crash(t: Trial) {
 
 async fn a_job_waits_after_its_second_crash(t: Trial) {
     let job = t.enqueue(t.job()).await;
-    crash_to(&t, &job, 2).await;
+    t.crash_to(&job, 2).await;
     assert_eq!(t.state(&job).await, State::Retry);
     assert_within(t.due_in(&job).await, secs(5));
     let counters = t.info().await;
@@ -58,18 +57,18 @@ async fn a_job_waits_after_its_second_crash(t: Trial) {
 }
 
 async fn each_further_crash_waits_four_times_as_long(t: Trial) {
-    let job = t.enqueue(t.job()).await;
+    let job = sturdy(&t, t.job()).await;
     for (crash, base) in [(2, 5), (3, 20), (4, 80), (5, 320), (6, 1_280)] {
-        crash_to(&t, &job, crash).await;
+        t.crash_to(&job, crash).await;
         assert_within(t.due_in(&job).await, secs(base));
     }
 }
 
 async fn no_crash_waits_longer_than_ten_years(t: Trial) {
-    let job = t.enqueue(t.job()).await;
+    let job = sturdy(&t, t.job()).await;
     // 5 s × 4^13 is more than ten years, 4^16 more than a u32 holds.
     for crash in 15..=19 {
-        crash_to(&t, &job, crash).await;
+        t.crash_to(&job, crash).await;
         let wait = t.due_in(&job).await;
         assert!(wait >= MAX_DURATION / 2 && wait <= MAX_DURATION, "{wait:?}");
     }
@@ -79,7 +78,7 @@ async fn crashes_and_attempts_are_counted_apart(t: Trial) {
     let job = t.enqueue(t.job()).await;
     t.retry(&t.claim_one().await, secs(1)).await.expect("retried");
     t.sweep_after(secs(1)).await;
-    crash_to(&t, &job, 1).await;
+    t.crash_to(&job, 1).await;
     t.retry(&t.claim_one().await, secs(1)).await.expect("retried");
     t.sweep_after(secs(1)).await;
     let claimed = t.claim(1).await.remove(0);
@@ -88,7 +87,7 @@ async fn crashes_and_attempts_are_counted_apart(t: Trial) {
 
 async fn crashes_use_up_no_attempts(t: Trial) {
     let job = t.enqueue(t.job().max_attempts(1)).await;
-    crash_to(&t, &job, 2).await;
+    t.crash_to(&job, 2).await;
     let info = t.show(&job).await;
     assert_eq!((info.state, info.attempt, info.crash), (State::Retry, 0, 2));
 }
@@ -108,12 +107,12 @@ async fn a_crash_is_recorded_with_its_worker(t: Trial) {
 
 async fn crashes_and_attempts_share_the_twenty_failures(t: Trial) {
     let job = t.enqueue(t.job()).await;
-    crash_to(&t, &job, 1).await;
+    t.crash_to(&job, 1).await;
     for _ in 0..20 {
         t.retry(&t.claim_one().await, secs(1)).await.expect("retried");
         t.sweep_after(secs(1)).await;
     }
-    crash_to(&t, &job, 2).await;
+    t.crash_to(&job, 2).await;
     let errors = t.show(&job).await.errors;
     assert_eq!(errors.len(), 20);
     assert_eq!((errors[0].attempt, errors[0].crash), (Some(2), None));

@@ -16,7 +16,7 @@ cases! {
 
 async fn a_job_due_now_is_pending(t: Trial) {
     let answer = t.offer(t.named("a")).await;
-    let enqueued = Enqueued { id: id("a"), state: State::Pending, existing: false };
+    let enqueued = Enqueued { id: id("a"), state: Some(State::Pending), existing: false };
     assert_eq!(answer, Ok(enqueued));
     assert_eq!(t.state(&id("a")).await, State::Pending);
     let info = t.info().await;
@@ -26,7 +26,7 @@ async fn a_job_due_now_is_pending(t: Trial) {
 async fn a_job_due_later_is_scheduled(t: Trial) {
     let due = t.now().await + HOUR;
     let answer = t.offer(t.named("a").run_at(When::At(due))).await;
-    let enqueued = Enqueued { id: id("a"), state: State::Scheduled, existing: false };
+    let enqueued = Enqueued { id: id("a"), state: Some(State::Scheduled), existing: false };
     assert_eq!(answer, Ok(enqueued));
     assert_eq!(t.show(&id("a")).await.due_at, Some(due));
     let info = t.info().await;

@@ -1,7 +1,10 @@
 //! What leaves the middle of a lane, seen from outside: never claimed, never in the way.
 
 use crate::trial::*;
-use sprag::{Enqueued, JobId, State, store::Change};
+use sprag::{
+    Enqueued, JobId, State,
+    store::{Change, Operation},
+};
 
 cases! {
     a_job_cancelled_in_the_middle_is_skipped,
@@ -47,7 +50,7 @@ async fn a_job_cancelled_behind_the_claim_is_skipped_later(t: Trial) {
 async fn a_cancelled_job_still_owns_its_id(t: Trial) {
     t.enqueue_named(&["a"]).await;
     t.cancel(&id("a")).await.expect("cancelled");
-    let existing = Enqueued { id: id("a"), state: State::Cancelled, existing: true };
+    let existing = Enqueued { id: id("a"), state: Some(State::Cancelled), existing: true };
     assert_eq!(t.offer(t.named("a")).await, Ok(existing));
     assert!(t.claim(10).await.is_empty());
 }
@@ -112,7 +115,7 @@ async fn fifteen_hundred_cancelled_jobs_hide_no_good_one(t: Trial) {
     t.enqueue_named(&["good"]).await;
     let ids: Vec<JobId> = jobs.iter().map(|job| job.id().clone()).collect();
     for slice in ids.chunks(750) {
-        let outcomes = t.store.cancel(&t.queue, slice).await.expect("cancel");
+        let outcomes = t.store.operate(&t.queue, Operation::Cancel, slice).await.expect("cancel");
         assert!(outcomes.iter().all(|outcome| *outcome == Ok(Change::Changed)));
     }
     assert_eq!(t.info().await.unfinished, 1);

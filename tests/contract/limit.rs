@@ -1,7 +1,7 @@
 //! Backpressure is judged on the exact number of unfinished jobs.
 
 use crate::trial::*;
-use sprag::{State, StoreError, When};
+use sprag::{State, StoreError, When, store::Setting};
 
 cases! {
     a_full_queue_refuses_with_its_numbers,
@@ -83,7 +83,7 @@ async fn a_lowered_limit_removes_nothing(t: Trial) {
 
 async fn a_lifted_limit_admits_again(t: Trial) {
     t.limit(0).await;
-    t.store.limit(&t.queue, None).await.expect("lifted");
+    t.set(Setting::Limit(None)).await;
     assert_eq!(t.info().await.limit, None);
     t.enqueue(t.job()).await;
 }
@@ -107,7 +107,7 @@ async fn the_limit_is_at_most_what_lua_can_count(t: Trial) {
     t.limit(most).await;
     assert_eq!(t.info().await.limit, Some(most));
     t.enqueue(t.job()).await;
-    let error = t.store.limit(&t.queue, Some(most + 1)).await;
+    let error = t.store.set(&t.queue, &[Setting::Limit(Some(most + 1))]).await;
     let text = "limit: 9007199254740993; must be at most 9007199254740992";
     assert_eq!(error, Err(invalid(text)));
     assert_eq!(t.info().await.limit, Some(most));

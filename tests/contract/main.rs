@@ -2,19 +2,25 @@
 //!
 //! * `backend` says what a store must bring along to be tried, and lists them;
 //! * `checked` asserts the invariants after every single call;
-//! * `trial` is what a case holds: a store, a queue of its own, a worker, and short verbs;
+//! * `trial` is what a case holds: a store, a queue of its own, a worker, and short verbs; `steer`
+//!   has those of operators and time;
 //! * `words` are short names for what cases expect;
 //! * every other module holds the facts of one topic, and names them in `cases!` at its top.
 //!
 //! Time is virtual: no case sleeps. The only real time is that of a `wait` that must find nothing.
 
+#[cfg(any())]
+#[cfg(any())]
 #[path = "../support/mod.rs"]
 mod support;
 
 #[macro_use]
 mod backend;
 mod checked;
+#[cfg(any())]
+#[cfg(any())]
 mod redis;
+mod steer;
 mod trial;
 mod words;
 
@@ -42,5 +48,4 @@ mod slices;
 mod stats;
 mod sweep;
 mod unique;
-mod unsupported;
 mod wake;

@@ -27,6 +27,7 @@ fn shown(job: &sprag::Envelope, state: State, at: sprag::Timestamp) -> JobInfo {
         crash: 0,
         due_at: None,
         holder: None,
+        progress: None,
         errors: vec![],
         result: None,
         ending: None,

@@ -4,7 +4,7 @@ use crate::trial::*;
 use sprag::{
     Codec, Fence, JobId, StoreError,
     model::MAX_BATCH_BYTES,
-    store::{Archive, ArchiveReason, Complete, Held, Retry, Snooze},
+    store::{Archive, ArchiveReason, Complete, Held, Operation, Retry, Setting, Snooze},
 };
 
 cases! {
@@ -29,31 +29,35 @@ async fn lengths(t: &Trial, count: usize) -> Vec<Result<usize, StoreError>> {
     let archive = |held: &Held| Archive { held: each(held), reason, error: error.clone() };
     let snooze = |held: &Held| Snooze { held: each(held), delay: HOUR };
     let (s, q) = (&t.store, &t.queue);
-    vec![
+    let mut lengths = vec![
         s.extend(q, &held, LEASE).await.map(|all| all.len()),
         s.complete(q, &held.iter().map(complete).collect::<Vec<_>>()).await.map(|all| all.len()),
         s.retry(q, &held.iter().map(retry).collect::<Vec<_>>()).await.map(|all| all.len()),
         s.archive(q, &held.iter().map(archive).collect::<Vec<_>>()).await.map(|all| all.len()),
         s.snooze(q, &held.iter().map(snooze).collect::<Vec<_>>()).await.map(|all| all.len()),
         s.requeue(q, &held).await.map(|all| all.len()),
-        s.cancel(q, &ids).await.map(|all| all.len()),
+        s.set(q, &vec![Setting::Limit(None); count]).await.map(|()| count),
         s.enqueue(q, &t.jobs(count)).await.map(|all| all.len()),
         s.enqueue_atomic(q, &t.jobs(count)).await.map(|all| all.len()).map_err(|e| e.error),
-    ]
+    ];
+    for operation in Operation::ALL {
+        lengths.push(s.operate(q, operation, &ids).await.map(|all| all.len()));
+    }
+    lengths
 }
 
 async fn a_thousand_items_are_allowed_everywhere(t: Trial) {
-    assert_eq!(lengths(&t, 1_000).await, vec![Ok(1_000); 9]);
+    assert_eq!(lengths(&t, 1_000).await, vec![Ok(1_000); 14]);
     assert_eq!(t.info().await.unfinished, 2_000);
 }
 
 async fn a_thousand_and_one_items_are_refused_everywhere(t: Trial) {
-    assert_eq!(lengths(&t, 1_001).await, vec![Err(invalid(TOO_MANY)); 9]);
+    assert_eq!(lengths(&t, 1_001).await, vec![Err(invalid(TOO_MANY)); 14]);
     assert!(t.store.queue(&t.queue).await.is_err(), "nothing is written");
 }
 
 async fn empty_slices_are_empty_answers(t: Trial) {
-    assert_eq!(lengths(&t, 0).await, vec![Ok(0); 9]);
+    assert_eq!(lengths(&t, 0).await, vec![Ok(0); 14]);
     assert!(t.store.queue(&t.queue).await.is_err());
 }
 

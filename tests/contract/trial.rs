@@ -5,17 +5,11 @@ use sprag::{
     Codec, Enqueued, Envelope, JobId, Kind, QueueName, State, Store, StoreError, Timestamp, When,
     WorkerId,
     model::EnvelopeBuilder,
-    store::{
-        Archive, ArchiveReason, Change, Claimed, Complete, Held, JobInfo, Outcomes, Pace,
-        QueueInfo, Retry, Snooze, Swept,
-    },
+    store::{Archive, ArchiveReason, Claimed, Complete, Held, Outcomes, Retry, Snooze, Swept},
 };
 use std::{sync::Arc, time::Duration};
 
-pub(crate) use crate::words::*;
-
-/// How long a `wait` looks for a token that must not be there. Real time.
-const LOOK: Duration = ms(20);
+pub(crate) use crate::{steer::Fenced, words::*};
 
 #[derive(Clone)]
 pub(crate) struct Trial {
@@ -87,7 +81,8 @@ impl Trial {
         }
     }
 
-    /// Makes a job and brings it into a state. Nothing else may be pending.
+    /// Makes a job and brings it into a state. Nothing else may be pending. Of a quarantined job
+    /// the fingerprint stays closed.
     pub(crate) async fn job_in(&self, state: State, job: EnvelopeBuilder) -> JobId {
         let id = self
             .enqueue(match state {
@@ -99,6 +94,11 @@ impl Trial {
         match state {
             State::Scheduled | State::Pending => {}
             State::Cancelled => drop(self.cancel(&id).await.expect("cancelled")),
+            State::Quarantined => {
+                let fingerprint = self.fingerprint(&id).await;
+                self.quarantine(&fingerprint).await;
+                assert_eq!(self.claim(1).await, [], "it is met by a claim");
+            }
             _ => {
                 let held = self.claim_one().await;
                 assert_eq!(held.id, id, "something else was pending");
@@ -204,80 +204,5 @@ impl Trial {
     pub(crate) async fn vanish(&self) -> Swept {
         self.advance(LEASE).await;
         self.sweep().await
-    }
-}
-
-/// Time, operators, and looking.
-impl Trial {
-    pub(crate) async fn sweep(&self) -> Swept {
-        self.store.sweep(&self.queue, Pace::Now).await.expect("sweep")
-    }
-
-    pub(crate) async fn sweep_after(&self, by: Duration) -> Swept {
-        self.advance(by).await;
-        self.sweep().await
-    }
-
-    pub(crate) async fn cancel(&self, id: &JobId) -> Result<Change, StoreError> {
-        only(self.store.cancel(&self.queue, std::slice::from_ref(id)).await.expect("cancel"))
-    }
-
-    pub(crate) async fn limit(&self, limit: u64) {
-        self.store.limit(&self.queue, Some(limit)).await.expect("limit");
-    }
-
-    pub(crate) async fn find(&self, id: &JobId) -> Result<JobInfo, StoreError> {
-        self.store.show(&self.queue, id).await
-    }
-
-    pub(crate) async fn show(&self, id: &JobId) -> JobInfo {
-        self.find(id).await.expect("the job is there")
-    }
-
-    pub(crate) async fn state(&self, id: &JobId) -> State {
-        self.show(id).await.state
-    }
-
-    /// How long until a scheduled or retry job is due.
-    pub(crate) async fn due_in(&self, id: &JobId) -> Duration {
-        let due = self.show(id).await.due_at.expect("due");
-        ms(due.as_millis() - self.now().await.as_millis())
-    }
-
-    pub(crate) async fn info(&self) -> QueueInfo {
-        self.store.queue(&self.queue).await.expect("the queue is there")
-    }
-
-    /// Takes the wake token, if there is one.
-    pub(crate) async fn token(&self) -> bool {
-        let queues = [self.queue.clone()];
-        self.store.wait(&queues, LOOK).await.expect("wait").is_some()
-    }
-}
-
-/// The fenced verbs.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Fenced {
-    Extend,
-    Complete,
-    Retry,
-    Archive,
-    Snooze,
-    Requeue,
-}
-
-impl Fenced {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Extend, Self::Complete, Self::Retry, Self::Archive, Self::Snooze, Self::Requeue];
-
-    pub(crate) async fn apply(self, t: &Trial, held: &Held) -> Result<(), StoreError> {
-        match self {
-            Self::Extend => t.extend(held, LEASE).await,
-            Self::Complete => t.complete(held).await,
-            Self::Retry => t.retry(held, HOUR).await.map(drop),
-            Self::Archive => t.archive(held).await,
-            Self::Snooze => t.snooze(held, HOUR).await,
-            Self::Requeue => t.requeue(held).await,
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! Who makes a job claimable, or the earliest due time earlier, leaves one wake token.
 
 use crate::trial::*;
-use sprag::{State, When};
+use sprag::{State, When, store::Setting};
 
 cases! {
     a_pending_job_leaves_a_token,
@@ -93,7 +93,6 @@ async fn a_refused_job_leaves_no_token(t: Trial) {
     t.limit(0).await;
     t.token().await;
     assert!(t.offer(t.job()).await.is_err());
-    assert!(t.offer(t.job().remember(HOUR)).await.is_err());
     assert!(!t.token().await);
 }
 
@@ -133,7 +132,7 @@ async fn a_raised_limit_leaves_a_token(t: Trial) {
     t.token().await;
     t.limit(2).await;
     assert!(t.token().await);
-    t.store.limit(&t.queue, None).await.expect("lifted");
+    t.set(Setting::Limit(None)).await;
     assert!(t.token().await);
 }
 
@@ -179,7 +178,7 @@ async fn a_claim_that_leaves_nothing_leaves_none(t: Trial) {
 }
 
 async fn ending_and_extending_leave_no_token(t: Trial) {
-    for verb in [Fenced::Extend, Fenced::Complete, Fenced::Archive] {
+    for verb in Fenced::KEEPING.into_iter().chain([Fenced::Complete, Fenced::Archive]) {
         let held = quiet_held(&t).await;
         verb.apply(&t, &held).await.expect("held");
         assert!(!t.token().await, "{verb:?}");

@@ -1,20 +1,31 @@
-//! The store in plain Rust, to be read as the specification: `verbs` says what each verb does,
-//! `queue` how a job moves, `job` what there is to know of one.
+//! The store in plain Rust, to be read as the specification: `verbs` has the table of states and
+//! says which module has which verb, `queue` how a job moves, `job` what there is to know of one.
 
 mod clock;
+mod days;
+mod enqueue;
 mod job;
+mod operators;
+mod quarantine;
 mod queue;
+mod settings;
+mod time;
+mod unique;
 mod verbs;
+mod views;
+mod workers;
 
 pub use clock::ManualClock;
 
 use self::{clock::Clock, queue::Queue};
 use super::{
-    Archive, BatchError, Change, Claim, Complete, Enqueued, Held, JobInfo, Outcomes, Pace,
-    QueueInfo, Retry, Snooze, Store, Swept, check_batch, check_count, check_enqueue, check_limit,
+    Archive, BatchError, Change, Claim, Complete, Day, Enqueued, Held, JobInfo, Operation,
+    Outcomes, Pace, Page, Quarantine, QueueInfo, Released, Retry, Setting, Snooze, Store, Swept,
+    check_batch, check_count, check_days, check_enqueue, check_page,
 };
 use crate::model::{
-    Envelope, JobId, QueueName, State, StoreError, Timestamp, WorkerId, checked_lease,
+    Envelope, Fingerprint, JobId, Kind, QueueName, State, StoreError, Timestamp, WorkerId,
+    checked_lease,
 };
 use std::{
     collections::{BTreeMap, HashSet},
@@ -77,15 +88,19 @@ impl MemoryStore {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a verb on a queue, and leaves a wake token if the verb asks for it. A queue that does
-    /// not exist is empty, and exists afterwards only if the verb made it.
+    /// Runs a verb on a queue, and leaves a wake token if something became claimable, or due before
+    /// all else. A queue that does not exist is empty, and exists afterwards only if the verb made
+    /// it.
     fn on_queue<T>(&self, name: &QueueName, verb: impl FnOnce(&mut Queue, Timestamp) -> T) -> T {
         let mut shelf = self.shelf();
         let now = self.clock.now();
         let mut absent = Queue::default();
         let queue = shelf.queues.get_mut(name).unwrap_or(&mut absent);
+        let due_before = queue.next_due();
         let answer = verb(queue, now);
-        let wake = std::mem::take(&mut queue.wake);
+        // Whoever sleeps until the next due time has to sleep less.
+        let earlier = queue.next_due().is_some_and(|due| due_before.is_none_or(|was| due < was));
+        let wake = std::mem::take(&mut queue.wake) || earlier;
         if absent.made {
             shelf.queues.insert(name.clone(), absent);
         }
@@ -225,19 +240,83 @@ impl Store for MemoryStore {
         Ok(self.on_queue(queue, |on, now| on.sweep(pace, now)))
     }
 
-    async fn cancel(
+    async fn operate(
         &self,
         queue: &QueueName,
+        operation: Operation,
         ids: &[JobId],
     ) -> Result<Outcomes<Change>, StoreError> {
         check_batch(ids.len())?;
-        Ok(self.on_queue(queue, |on, now| ids.iter().map(|id| on.cancel(id, now)).collect()))
+        Ok(self.on_queue(queue, |on, now| {
+            ids.iter().map(|id| on.operate(operation, id, now)).collect()
+        }))
     }
 
-    async fn limit(&self, queue: &QueueName, limit: Option<u64>) -> Result<(), StoreError> {
-        check_limit(limit)?;
-        self.on_queue(queue, |on, _| on.set_limit(limit));
+    async fn set(&self, queue: &QueueName, settings: &[Setting]) -> Result<(), StoreError> {
+        check_batch(settings.len())?;
+        settings.iter().try_for_each(|setting| setting.check())?;
+        self.on_queue(queue, |on, _| settings.iter().for_each(|setting| on.set(*setting)));
         Ok(())
+    }
+
+    async fn quarantine(
+        &self,
+        queue: &QueueName,
+        fingerprint: &Fingerprint,
+        reason: Option<&str>,
+    ) -> Result<Change, StoreError> {
+        Ok(self.on_queue(queue, |on, now| on.quarantine(*fingerprint, reason, now)))
+    }
+
+    async fn release(
+        &self,
+        queue: &QueueName,
+        fingerprint: &Fingerprint,
+    ) -> Result<Released, StoreError> {
+        self.on_queue(queue, |on, now| on.release(*fingerprint, now))
+    }
+
+    async fn quarantines(&self, queue: &QueueName) -> Result<Vec<Quarantine>, StoreError> {
+        Ok(self.on_queue(queue, |on, _| on.quarantines()))
+    }
+
+    async fn list(
+        &self,
+        queue: &QueueName,
+        state: State,
+        kind: Option<&Kind>,
+        cursor: Option<&str>,
+        limit: usize,
+    ) -> Result<Page, StoreError> {
+        check_page(limit)?;
+        self.on_queue(queue, |on, _| on.list(state, kind, cursor, limit))
+    }
+
+    async fn days(&self, queue: &QueueName, days: u32) -> Result<Vec<Day>, StoreError> {
+        check_days(days)?;
+        Ok(self.on_queue(queue, |on, now| on.days.last(days, now)))
+    }
+
+    async fn delete_queue(&self, queue: &QueueName, force: bool) -> Result<(), StoreError> {
+        let mut shelf = self.shelf();
+        let absent = Queue::default();
+        let found = shelf.queues.get(queue).unwrap_or(&absent);
+        found.check_made(queue)?;
+        if found.unfinished > 0 && !force {
+            return Err(StoreError::invalid("unfinished", found.unfinished, "0 unless forced"));
+        }
+        shelf.queues.remove(queue);
+        shelf.tokens.remove(queue);
+        Ok(())
+    }
+
+    async fn progress(
+        &self,
+        queue: &QueueName,
+        held: &Held,
+        progress: &str,
+    ) -> Result<(), StoreError> {
+        self.on_queue(queue, |on, _| on.progress(held, progress))
     }
 
     async fn show(&self, queue: &QueueName, id: &JobId) -> Result<JobInfo, StoreError> {
