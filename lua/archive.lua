@@ -3,7 +3,7 @@
 -- ARGV: caller seq budget, then per job: id, fence, reason, end of its JSON failure ('' none)
 -- Reply: text: n OK | n STALE
 -- Cost: 11 commands a call, none per job
--- Uses: clock repeats outcomes text chunks held day finish failures
+-- Uses: clock repeats outcomes text chunks held release day finish failures
 local answers, expiry, meta, active, holder, errors, unique, archived, endings, stats,
   progress = unpack(KEYS)
 

@@ -90,7 +90,8 @@ end
 local function is_usual()
   local all_healthy = is_none(settings[3]) and is_none(settings[4]) and is_none(settings[6])
   local one_lane = not settings[5] or settings[5] == '4'
-  return all_healthy and one_lane and not kept and not settings[1] and not settings[7] and count <= 64
+  local as_set = not settings[1] and not settings[7]
+  return all_healthy and one_lane and as_set and not kept and count <= 64
 end
 if #KEYS == 8 then
   return is_usual() and claim_usual() or redis.status_reply('RARE')

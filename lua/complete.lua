@@ -4,7 +4,7 @@
 -- ARGV: caller seq budget, then per job: id, fence, result ('' none, '!' dropped, '=' and its JSON)
 -- Reply: text: n OK | n STALE; RARE
 -- Cost: 10 commands a call (one more for a new caller), none per job; options add to it
--- Uses: clock repeats text chunks held day
+-- Uses: clock repeats text chunks held release day
 -- Rare uses: outcomes finish tries remember
 local answers, expiry, jobs, meta, active, holder, stats, tries, errors, unique, completed,
   endings, results, progress, crashes, seen = unpack(KEYS)

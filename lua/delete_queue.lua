@@ -4,7 +4,7 @@
 -- Reply: text: 1 OK | 1 MISSING | 1 REFUSED unfinished
 -- Cost: 2 commands. A repeat finds nothing: no caller
 -- Uses: clock outcomes
-local meta = KEYS[1]
+local meta = unpack(KEYS)
 
 local unfinished = call('HGET', meta, 'unfinished')
 if not unfinished then

@@ -22,8 +22,8 @@ local settings =
 local made, current, limit = not settings[1], tonumber(settings[1]) or 0, tonumber(settings[2])
 local stamp = 'at=' .. int(now) .. ' '
 
-local ids, count = {}, (#ARGV - 4) / 3
-for i = 1, count do
+local ids, jobs_given = {}, (#ARGV - 4) / 3
+for i = 1, jobs_given do
   ids[i] = ARGV[2 + i * 3]
 end
 local found = call('HMGET', jobs, unpack(ids))
@@ -37,12 +37,13 @@ local remembers, closes = (settings[4] or '0') ~= '0', (settings[5] or '0') ~= '
 
 -- The usual call has new and plain jobs only, and room for all of them.
 if not full then
-  local fits = (not limit or current + count <= limit) and not remembers and not closes
-  local usual, records, seen = fits and (not settings[3] or find(settings[3], '4', 1, true)), {}, {}
-  for i = 1, count do
+  local fits = (not limit or current + jobs_given <= limit) and not remembers and not closes
+  local usual = fits and (not settings[3] or find(settings[3], '4', 1, true))
+  local records, twice = {}, {}
+  for i = 1, jobs_given do
     local id, record = ids[i], ARGV[4 + i * 3]
-    usual = usual and not found[i] and not seen[id] and is_plain(record, ARGV[3 + i * 3])
-    seen[id] = true
+    usual = usual and not found[i] and not twice[id] and is_plain(record, ARGV[3 + i * 3])
+    twice[id] = true
     records[2 * i - 1], records[2 * i] = id, stamp .. record
   end
   if not usual then
@@ -50,9 +51,9 @@ if not full then
   end
   call('LPUSH', KEYS[6], unpack(ids))
   each('HSET', jobs, records)
-  call('HINCRBY', meta, 'unfinished', int(count))
+  call('HINCRBY', meta, 'unfinished', int(jobs_given))
   leave_wake()
-  return keep(int(count) .. (made and ' PENDING\n0 MADE' or ' PENDING'))
+  return keep(int(jobs_given) .. (made and ' PENDING\n0 MADE' or ' PENDING'))
 end
 
 -- RARE PARTS
@@ -276,7 +277,8 @@ local function replace(i, id, holder_mode, settling, record)
     head = set_field(head, 'first', first ~= fp and first or nil)
     for _, name in ipairs({ 'codec', 'version' }) do
       local value = field(mine, name)
-      head = string.gsub(head, ' ' .. name .. '=%S+', '') .. (value and ' ' .. name .. '=' .. value or '')
+      local bare = string.gsub(head, ' ' .. name .. '=%S+', '')
+      head = bare .. (value and ' ' .. name .. '=' .. value or '')
     end
     payload = sub(record, mine_end + 1)
   end
@@ -355,7 +357,7 @@ local function judge(i)
   end
 end
 
-for i = 1, count do
+for i = 1, jobs_given do
   local known = found[i] or admitted[ids[i]] or remembers or closes
   if not known and is_plain(ARGV[4 + i * 3], ARGV[3 + i * 3]) then
     admit(i, ARGV[4 + i * 3], now)

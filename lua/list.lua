@@ -19,7 +19,7 @@ local function is_full()
   return (#reply - 1) / 3 >= most or looked >= MAX_LOOKED or read >= MAX_READ
 end
 
-local function show(id, time)
+local function show(id, at)
   looked = looked + 1
   local record = call('HGET', jobs, id)
   if not record then
@@ -28,7 +28,7 @@ local function show(id, time)
   read = read + #record
   local header = match(record, '^[^\n]*')
   if kind == '' or field(header, 'kind') == kind then
-    reply[#reply + 1], reply[#reply + 2], reply[#reply + 3] = id, time, header
+    reply[#reply + 1], reply[#reply + 2], reply[#reply + 3] = id, at, header
   end
 end
 
@@ -48,12 +48,12 @@ local function list_by_time(key)
   while not is_full() do
     local found = call('ZRANGE', key, rank, rank + 99, 'WITHSCORES')
     for i = 1, #found, 2 do
-      local id, time = found[i], found[i + 1]
-      if not pass_over or time ~= last_time or id > pass_over then
-        show(id, time)
+      local id, at = found[i], found[i + 1]
+      if not pass_over or at ~= last_time or id > pass_over then
+        show(id, at)
       end
       if is_full() then
-        reply[1] = time .. ' ' .. id
+        reply[1] = at .. ' ' .. id
         return
       end
     end

@@ -5,7 +5,7 @@
 --        | 1 QUARANTINED fingerprint | 1 DUPLICATE id 0. It may end early, after about 1 MiB read:
 --        the caller calls again for the rest
 -- Cost: 6 commands a call, up to 20 per job
--- Uses: clock repeats outcomes text chunks held wake lanes state unique ghosts day finish tries remember
+-- Uses: clock repeats outcomes text chunks held release wake lanes state unique ghosts day finish tries remember
 local answers, expiry, jobs, meta, wake, active, holder, scheduled, retry, completed, archived,
   cancelled, quarantined, tries, errors, unique, endings, results, progress, ghosts, quarantine,
   seen, stats = unpack(KEYS)
@@ -56,7 +56,7 @@ local function stop(word, id, state)
   outcome('CHANGED')
 end
 
-local function run(word, id)
+local function run_now(word, id)
   local settling = settling_of(word, id)
   leave(word, id, settling)
   to_front[#to_front + 1] = { priority_of(settling), id }
@@ -117,7 +117,7 @@ local function act(word, id)
   if operation == 'delete' and word ~= 'ACTIVE' then
     return delete(word, id)
   elseif operation == 'run' and waits then
-    return run(word, id)
+    return run_now(word, id)
   elseif operation == 'rerun' and is_finished(word) and word ~= 'QUARANTINED' then
     return rerun(word, id)
   elseif (operation == 'cancel' or operation == 'archive') and not is_finished(word) then

@@ -1,10 +1,10 @@
 -- progress: keeps what a running job says of its progress.
--- KEYS: active holder progress
+-- KEYS: holder progress
 -- ARGV: id, fence, a JSON text
 -- Reply: text: 1 OK | 1 STALE
 -- Cost: 4 commands. Repeats by nature: no caller
 -- Uses: clock text chunks held outcomes
-local active, holder, progress = unpack(KEYS)
+local holder, progress = unpack(KEYS)
 
 local entry = holders({ ARGV[1] }, { ARGV[2] })[1]
 if not entry then

@@ -3,7 +3,7 @@
 -- ARGV: caller seq budget, then per job: id fence
 -- Reply: text: n OK | n STALE
 -- Cost: 8 commands a call, two per job
--- Uses: clock repeats outcomes text chunks held wake lanes ghosts
+-- Uses: clock repeats outcomes text chunks held release wake lanes ghosts
 local answers, expiry, meta, active, holder, ghosts, wake, progress = unpack(KEYS)
 
 if kept then

@@ -3,7 +3,7 @@
 -- ARGV: caller seq budget, then per job: id fence delay (ms)
 -- Reply: text: n OK | n STALE
 -- Cost: 8 commands a call, none per job
--- Uses: clock repeats outcomes text chunks held wake due
+-- Uses: clock repeats outcomes text chunks held release wake due
 local answers, expiry, active, holder, scheduled, retry, wake, progress = unpack(KEYS)
 
 if kept then

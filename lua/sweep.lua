@@ -5,7 +5,7 @@
 -- Reply: array of integers: again (0|1: a slice was full), promoted, reclaimed, quarantined,
 --        expired, evicted, claimable (0|1), ms until the next job is due (-1 none)
 -- Cost: 10 commands a call with nothing to do; a slice touches at most 200 jobs. Repeats by nature
--- Uses: clock text chunks held wake lanes due failures tries state ghosts day finish remember
+-- Uses: clock text chunks held release wake lanes due failures tries state ghosts day finish remember
 local answers, expiry, jobs, meta, active, holder, scheduled, retry, completed, archived, cancelled,
   quarantined, tries, errors, endings, results, wake, progress, unique, seen, ghosts, quarantine,
   crashes, stats = unpack(KEYS)

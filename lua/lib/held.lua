@@ -3,11 +3,11 @@
 -- A verb that settles ends a job's lease: the same job again in its call is not held.
 local function holders(ids, fences, settles)
   local entries = call('HMGET', holder, unpack(ids))
-  local seen = {}
+  local once = {}
   for i = 1, #ids do
     local entry, prefix = entries[i], fences[i] .. ' '
-    if entry and not seen[ids[i]] and sub(entry, 1, #prefix) == prefix then
-      seen[ids[i]] = settles
+    if entry and not once[ids[i]] and sub(entry, 1, #prefix) == prefix then
+      once[ids[i]] = settles
     else
       entries[i] = false
     end
@@ -23,25 +23,4 @@ end
 -- so is all that follows it in the script.
 local function open_writes()
   call('HDEL', holder, '')
-end
-
--- Ends the leases, after the jobs have their next place: a script that dies between the two leaves
--- them in two, not in none.
-local function release(ids)
-  if #ids > 0 then
-    call('ZREM', active, unpack(ids))
-    call('HDEL', holder, unpack(ids))
-  end
-end
-
--- The same for jobs some of which told of their progress: their holders' entries, by place, say so.
-local function release_all(ids, entries)
-  local told = {}
-  for i = 1, #ids do
-    if entries[i] and find(entries[i], ' progress=1', 1, true) then
-      told[#told + 1] = ids[i]
-    end
-  end
-  each('HDEL', progress, told)
-  release(ids)
 end

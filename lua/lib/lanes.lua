@@ -3,7 +3,3 @@
 local function lane(priority)
   return KEYS[#KEYS - 9 + priority]
 end
-
-local function priority_of(settling)
-  return tonumber(match(settling .. ' ', ' priority=(%d) ')) or 4
-end

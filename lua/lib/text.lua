@@ -5,3 +5,7 @@ local sub, match, find, gmatch = string.sub, string.match, string.find, string.g
 local function field(text, name)
   return match(text, ' ' .. name .. '=(%S+)')
 end
+
+local function priority_of(settling)
+  return tonumber(match(settling .. ' ', ' priority=(%d) ')) or 4
+end

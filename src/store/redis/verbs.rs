@@ -2,7 +2,10 @@
 
 use super::{Inner, RedisStore, checked, decode, keys, scripts::Verb, whole};
 use crate::{
-    model::{Envelope, JobId, QueueName, State, StoreError, WorkerId, checked_lease, millis},
+    model::{
+        Envelope, Fingerprint, JobId, Kind, QueueName, State, StoreError, WorkerId, checked_lease,
+        millis, record,
+    },
     store::{
         Archive, BatchError, Change, Claim, Complete, Day, EndingReason, Enqueued, Held, JobInfo,
         Operation, Outcomes, Pace, Page, Quarantine, QueueInfo, Released, Retry, Setting, Snooze,
@@ -239,6 +242,7 @@ impl Store for RedisStore {
     }
 
     async fn set(&self, queue: &QueueName, settings: &[Setting]) -> Result<(), StoreError> {
+        check_batch(settings.len())?;
         for setting in settings {
             setting.check()?;
         }
