@@ -11,12 +11,14 @@
 
 #[cfg(any())]
 #[cfg(any())]
+#[cfg(any())]
 #[path = "../support/mod.rs"]
 mod support;
 
 #[macro_use]
 mod backend;
 mod checked;
+#[cfg(any())]
 #[cfg(any())]
 #[cfg(any())]
 mod redis;
@@ -32,6 +34,7 @@ mod cancel;
 mod claim;
 mod concurrent;
 mod crash;
+mod deadline;
 mod enqueue;
 mod extend;
 mod fence;
@@ -40,6 +43,7 @@ mod identity;
 mod limit;
 mod priority;
 mod queues;
+mod remember;
 mod requeue;
 mod retention;
 mod settle;
