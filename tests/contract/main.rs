@@ -12,12 +12,14 @@
 #[cfg(any())]
 #[cfg(any())]
 #[cfg(any())]
+#[cfg(any())]
 #[path = "../support/mod.rs"]
 mod support;
 
 #[macro_use]
 mod backend;
 mod checked;
+#[cfg(any())]
 #[cfg(any())]
 #[cfg(any())]
 #[cfg(any())]
@@ -35,6 +37,8 @@ mod claim;
 mod concurrent;
 mod crash;
 mod deadline;
+mod debounce;
+mod debounce_key;
 mod enqueue;
 mod extend;
 mod fence;
@@ -44,6 +48,8 @@ mod limit;
 mod priority;
 mod queues;
 mod remember;
+mod replace;
+mod replace_moves;
 mod requeue;
 mod retention;
 mod settle;
@@ -51,5 +57,6 @@ mod show;
 mod slices;
 mod stats;
 mod sweep;
+mod throttle;
 mod unique;
 mod wake;
