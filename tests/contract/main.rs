@@ -13,12 +13,14 @@
 #[cfg(any())]
 #[cfg(any())]
 #[cfg(any())]
+#[cfg(any())]
 #[path = "../support/mod.rs"]
 mod support;
 
 #[macro_use]
 mod backend;
 mod checked;
+#[cfg(any())]
 #[cfg(any())]
 #[cfg(any())]
 #[cfg(any())]
@@ -45,8 +47,11 @@ mod fence;
 mod ghosts;
 mod identity;
 mod limit;
+mod poison;
 mod priority;
+mod quarantine;
 mod queues;
+mod release;
 mod remember;
 mod replace;
 mod replace_moves;
