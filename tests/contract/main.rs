@@ -14,12 +14,14 @@
 #[cfg(any())]
 #[cfg(any())]
 #[cfg(any())]
+#[cfg(any())]
 #[path = "../support/mod.rs"]
 mod support;
 
 #[macro_use]
 mod backend;
 mod checked;
+#[cfg(any())]
 #[cfg(any())]
 #[cfg(any())]
 #[cfg(any())]
@@ -47,6 +49,7 @@ mod fence;
 mod ghosts;
 mod identity;
 mod limit;
+mod operate;
 mod poison;
 mod priority;
 mod quarantine;
@@ -56,7 +59,9 @@ mod remember;
 mod replace;
 mod replace_moves;
 mod requeue;
+mod rerun;
 mod retention;
+mod settings;
 mod settle;
 mod show;
 mod slices;
