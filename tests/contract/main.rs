@@ -15,12 +15,14 @@
 #[cfg(any())]
 #[cfg(any())]
 #[cfg(any())]
+#[cfg(any())]
 #[path = "../support/mod.rs"]
 mod support;
 
 #[macro_use]
 mod backend;
 mod checked;
+#[cfg(any())]
 #[cfg(any())]
 #[cfg(any())]
 #[cfg(any())]
@@ -40,18 +42,22 @@ mod cancel;
 mod claim;
 mod concurrent;
 mod crash;
+mod days;
 mod deadline;
 mod debounce;
 mod debounce_key;
+mod delete_queue;
 mod enqueue;
 mod extend;
 mod fence;
 mod ghosts;
 mod identity;
 mod limit;
+mod list;
 mod operate;
 mod poison;
 mod priority;
+mod progress;
 mod quarantine;
 mod queues;
 mod release;

@@ -13,7 +13,6 @@ pub(crate) const DAY: Duration = secs(24 * 3_600);
 
 pub(crate) const UNFINISHED: [State; 4] =
     [State::Pending, State::Scheduled, State::Active, State::Retry];
-pub(crate) const FINISHED: [State; 3] = [State::Completed, State::Archived, State::Cancelled];
 
 /// The finished states; a job of the last one has left its fingerprint closed.
 pub(crate) const ENDED: [State; 4] =
