@@ -4,7 +4,7 @@ use crate::trial::*;
 use sprag::{
     Codec, JobId, Kind, Namespace, Partition, QueueName, State, StoreError, Timestamp, Unique,
     When, WorkerId,
-    model::{EnvelopeBuilder, MAX_BATCH_BYTES, MAX_DURATION},
+    model::{EnvelopeBuilder, MAX_BATCH_BYTES, MAX_DURATION, Mode},
 };
 use std::time::Duration;
 
@@ -19,6 +19,14 @@ cases! {
 }
 
 const DURATION: &str = "whole ms, 1 ms to 10 years";
+
+fn mode(key: &str, mode: Mode) -> Unique {
+    Unique::key(key).mode(mode)
+}
+
+fn debounce(key: &str, window: Duration, max_wait: Option<Duration>) -> Unique {
+    mode(key, Mode::Debounce { window, max_wait })
+}
 
 async fn an_envelope_within_its_bounds_is_admitted(t: Trial) {
     let headers = |count: usize, bytes: usize| {
@@ -36,6 +44,16 @@ async fn an_envelope_within_its_bounds_is_admitted(t: Trial) {
         t.job().timeout(MAX_DURATION),
         t.job().retention(ms(1)),
         t.job().retention(MAX_DURATION),
+        t.job().remember(ms(1)),
+        t.job().remember(MAX_DURATION),
+        t.job().deadline(When::In(ms(1))),
+        t.job().deadline(When::In(MAX_DURATION)),
+        t.job().deadline(When::At(Timestamp::from_millis(9_999_999_999_999))),
+        t.job().unique(mode("t1", Mode::Throttle { window: ms(1) })),
+        t.job().unique(mode("t2", Mode::Throttle { window: MAX_DURATION })),
+        t.job().unique(debounce("d1", ms(1), None)),
+        t.job().unique(debounce("d2", MAX_DURATION, Some(ms(1)))),
+        t.job().unique(debounce("d3", ms(1), Some(MAX_DURATION))),
         t.job().run_at(When::In(ms(1))),
         t.job().run_at(When::In(MAX_DURATION)),
         t.job().run_at(When::At(Timestamp::from_millis(9_999_999_999_999))),
@@ -101,10 +119,24 @@ async fn an_envelope_beyond_its_bounds_cannot_be_built(t: Trial) {
         refused(t.job().remember(bad), format!("remember: {bad:?}; must be {DURATION}"));
         refused(t.job().run_at(When::In(bad)), format!("run_at: {bad:?}; must be {DURATION}"));
         refused(t.job().deadline(When::In(bad)), format!("deadline: {bad:?}; must be {DURATION}"));
+        let throttle = mode("k", Mode::Throttle { window: bad });
+        refused(t.job().unique(throttle), format!("throttle: {bad:?}; must be {DURATION}"));
+        let window = debounce("k", bad, None);
+        refused(t.job().unique(window), format!("debounce: {bad:?}; must be {DURATION}"));
+        let wait = debounce("k", ms(1), Some(bad));
+        refused(t.job().unique(wait), format!("max_wait: {bad:?}; must be {DURATION}"));
     }
     refused(
         t.job().run_at(When::At(Timestamp::from_millis(10_000_000_000_000))),
         "run_at: 10000000000000; must be at most 9999999999999 ms (year 2286)",
+    );
+    refused(
+        t.job().deadline(When::At(Timestamp::from_millis(10_000_000_000_000))),
+        "deadline: 10000000000000; must be at most 9999999999999 ms (year 2286)",
+    );
+    refused(
+        t.job().unique(debounce("k", ms(1), None)).run_at(When::In(ms(1))),
+        "run_at: set; must be unset with debounce, which sets it",
     );
     refused(t.job().unique(Unique::key("")), "unique key: 0 bytes; must be 1 to 256 bytes");
     refused(

@@ -65,8 +65,8 @@ async fn an_absent_queue_gives_nothing_and_is_not_made(t: Trial) {
 }
 
 async fn only_pending_jobs_are_claimed(t: Trial) {
-    for state in UNFINISHED.into_iter().chain(FINISHED).filter(|state| *state != State::Pending) {
-        t.job_in(state, t.job()).await;
+    for state in UNFINISHED.into_iter().chain(ENDED).filter(|state| *state != State::Pending) {
+        t.job_in(state, t.saying(state.as_str())).await;
     }
     assert!(t.claim(10).await.is_empty());
 }

@@ -12,6 +12,7 @@ cases! {
     an_id_is_free_once_its_job_is_gone,
     the_same_id_in_two_queues_is_two_jobs,
     a_bound_is_judged_before_the_id,
+    the_id_is_judged_before_the_deadline,
     the_id_is_judged_before_the_unique_key,
     a_conflict_is_judged_before_the_unique_key,
     the_id_is_judged_before_backpressure,
@@ -19,7 +20,7 @@ cases! {
 }
 
 async fn the_same_job_again_is_existing_in_every_state(t: Trial) {
-    for state in UNFINISHED.into_iter().chain(FINISHED) {
+    for state in UNFINISHED.into_iter().chain(ENDED) {
         let t = t.other_queue().await;
         let job = t.job_in(state, t.job()).await;
         let before = (t.show(&job).await, t.info().await);
@@ -47,7 +48,7 @@ async fn an_existing_job_wakes_nobody(t: Trial) {
 }
 
 async fn other_content_under_the_same_id_is_a_conflict_in_every_state(t: Trial) {
-    for state in UNFINISHED.into_iter().chain(FINISHED) {
+    for state in UNFINISHED.into_iter().chain(ENDED) {
         let t = t.other_queue().await;
         let job = t.job_in(state, t.job()).await;
         let before = (t.show(&job).await, t.info().await);
@@ -88,6 +89,14 @@ async fn a_bound_is_judged_before_the_id(t: Trial) {
     let other = t.other_queue().await;
     let text = format!("queue: {}; must be {}, as the call's", other.queue, t.queue);
     assert_eq!(t.offer(other.named("a")).await, Err(invalid(&text)));
+}
+
+async fn the_id_is_judged_before_the_deadline(t: Trial) {
+    t.enqueue(t.named("a")).await;
+    let past = || t.named("a").deadline(When::Now);
+    assert_eq!(t.offer(past()).await, existing(&id("a"), Some(State::Pending)));
+    let other = past().payload("other", Codec::Raw);
+    assert_eq!(t.offer(other).await, Err(conflict(&id("a"))));
 }
 
 async fn the_id_is_judged_before_the_unique_key(t: Trial) {

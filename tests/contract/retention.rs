@@ -87,7 +87,7 @@ async fn an_evicted_job_is_gone_with_everything(t: Trial) {
 }
 
 async fn an_evicted_job_frees_its_id(t: Trial) {
-    for state in FINISHED {
+    for state in ENDED {
         let t = t.other_queue().await;
         t.job_in(state, t.named("a").unique(Unique::key("k"))).await;
         assert_eq!(t.sweep_after(90 * DAY).await.evicted, 1);

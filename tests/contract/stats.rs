@@ -23,6 +23,7 @@ async fn every_state_is_counted(t: Trial) {
     for state in [State::Retry, State::Retry, State::Completed, State::Archived, State::Active] {
         t.job_in(state, t.job()).await;
     }
+    t.job_in(State::Quarantined, t.saying("other")).await;
     for state in [State::Cancelled, State::Cancelled, State::Scheduled, State::Pending] {
         t.job_in(state, t.job()).await;
     }
@@ -35,7 +36,7 @@ async fn every_state_is_counted(t: Trial) {
         completed: 1,
         archived: 1,
         cancelled: 2,
-        quarantined: 0,
+        quarantined: 1,
         unfinished: 5,
         limit: None,
         paused: false,

@@ -37,11 +37,21 @@ async fn a_sweep_counts_what_it_did(t: Trial) {
     t.job_in(State::Scheduled, t.job()).await;
     t.job_in(State::Scheduled, t.job()).await;
     t.job_in(State::Completed, t.job()).await;
+    t.job_in(State::Active, t.saying("other")).await;
+    t.quarantine(&build(t.saying("other")).fingerprint()).await;
+    t.job_in(State::Active, t.job().deadline(When::In(HOUR))).await;
     t.job_in(State::Active, t.job()).await;
-    let swept = t.sweep_after(HOUR).await;
-    let expected =
-        Swept { promoted: 3, reclaimed: 1, evicted: 1, claimable: true, ..Swept::default() };
-    assert_eq!(swept, expected);
+    t.enqueue(t.job().deadline(When::In(HOUR))).await;
+    let expected = Swept {
+        promoted: 3,
+        reclaimed: 3,
+        quarantined: 1,
+        expired: 2,
+        evicted: 1,
+        claimable: true,
+        next_due: None,
+    };
+    assert_eq!(t.sweep_after(HOUR).await, expected);
     let info = t.info().await;
     assert_eq!((info.pending, info.scheduled, info.retry, info.active), (4, 0, 0, 0));
 }

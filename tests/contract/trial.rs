@@ -57,6 +57,11 @@ impl Trial {
         self.job().id(id(name))
     }
 
+    /// A job of another content.
+    pub(crate) fn saying(&self, payload: &str) -> EnvelopeBuilder {
+        self.job().payload(payload.to_owned(), Codec::Raw)
+    }
+
     pub(crate) fn jobs(&self, count: usize) -> Vec<Envelope> {
         (0..count).map(|_| build(self.job())).collect()
     }

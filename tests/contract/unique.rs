@@ -1,7 +1,11 @@
 //! A unique key is held from the enqueue until its job is finished.
 
 use crate::trial::*;
-use sprag::{Codec, Kind, State, Unique, model::EnvelopeBuilder};
+use sprag::{
+    Codec, Kind, State, Unique, When,
+    model::EnvelopeBuilder,
+    store::{Operation, Setting},
+};
 
 cases! {
     a_held_key_refuses_and_names_its_holder_in_every_unfinished_state,
@@ -9,7 +13,11 @@ cases! {
     a_key_is_free_once_its_job_is_deleted,
     a_key_is_free_once_its_job_is_exhausted,
     a_key_is_free_once_its_job_is_evicted,
+    a_key_is_free_once_its_job_has_expired,
+    a_key_is_free_once_its_job_is_quarantined_by_a_crash,
+    a_key_is_free_once_an_operator_has_ended_its_job,
     a_key_stays_held_over_a_retry_that_falls_due,
+    a_key_stays_held_by_a_job_run_now,
     a_key_stays_held_over_a_snooze,
     a_key_stays_held_over_a_requeue,
     a_key_stays_held_over_a_crash,
@@ -34,7 +42,12 @@ fn of_kind(t: &Trial, kind: &str, unique: Unique) -> EnvelopeBuilder {
 }
 
 async fn assert_held(t: &Trial, holder: &sprag::JobId) {
-    assert_eq!(t.offer(keyed(t, "k")).await, Err(duplicate(holder)));
+    assert_eq!(t.offer(other(t)).await, Err(duplicate(holder)));
+}
+
+/// Another content: that of the first may be quarantined.
+fn other(t: &Trial) -> EnvelopeBuilder {
+    t.saying("other").unique(Unique::key("k"))
 }
 
 async fn a_held_key_refuses_and_names_its_holder_in_every_unfinished_state(t: Trial) {
@@ -47,10 +60,10 @@ async fn a_held_key_refuses_and_names_its_holder_in_every_unfinished_state(t: Tr
 }
 
 async fn a_key_is_free_in_every_finished_state(t: Trial) {
-    for state in FINISHED {
+    for state in ENDED {
         let t = t.other_queue().await;
         t.job_in(state, keyed(&t, "k")).await;
-        let next = t.enqueue(keyed(&t, "k")).await;
+        let next = t.enqueue(other(&t)).await;
         assert_held(&t, &next).await;
     }
 }
@@ -69,11 +82,57 @@ async fn a_key_is_free_once_its_job_is_exhausted(t: Trial) {
 }
 
 async fn a_key_is_free_once_its_job_is_evicted(t: Trial) {
-    for state in FINISHED {
+    for state in ENDED {
         let t = t.other_queue().await;
         t.job_in(state, keyed(&t, "k")).await;
         assert_eq!(t.sweep_after(91 * DAY).await.evicted, 1, "{state}");
-        t.enqueue(keyed(&t, "k")).await;
+        t.enqueue(other(&t)).await;
+    }
+}
+
+async fn a_key_is_free_once_its_job_has_expired(t: Trial) {
+    let until = || keyed(&t, "k").deadline(When::In(LEASE));
+    t.enqueue(until()).await;
+    t.advance(LEASE).await;
+    assert_eq!(t.claim(1).await, [], "seen by a claim");
+    t.enqueue(until()).await;
+    assert_eq!(t.sweep_after(LEASE).await.expired, 1, "by a sweep");
+    t.enqueue(until()).await;
+    let state = t.retry(&t.claim_one().await, LEASE).await;
+    assert_eq!(state, Ok(State::Archived), "by a retry");
+    t.enqueue(until()).await;
+    t.claim_one().await;
+    assert_eq!(t.vanish().await.expired, 1, "by a reclaim");
+    t.enqueue(until()).await;
+}
+
+async fn a_key_is_free_once_its_job_is_quarantined_by_a_crash(t: Trial) {
+    t.set(Setting::CrashLimit(Some(1))).await;
+    t.job_in(State::Active, keyed(&t, "k")).await;
+    assert_eq!(t.vanish().await.quarantined, 1);
+    let next = t.enqueue(other(&t)).await;
+    assert_held(&t, &next).await;
+}
+
+async fn a_key_is_free_once_an_operator_has_ended_its_job(t: Trial) {
+    for operation in [Operation::Cancel, Operation::Archive] {
+        for state in UNFINISHED {
+            let t = t.other_queue().await;
+            let job = t.job_in(state, keyed(&t, "k")).await;
+            t.operate(operation, &job).await.expect("ended");
+            t.enqueue(keyed(&t, "k")).await;
+        }
+    }
+}
+
+async fn a_key_stays_held_by_a_job_run_now(t: Trial) {
+    for state in [State::Scheduled, State::Retry] {
+        let t = t.other_queue().await;
+        let holder = t.job_in(state, keyed(&t, "k")).await;
+        t.operate(Operation::Run, &holder).await.expect("pending");
+        assert_held(&t, &holder).await;
+        t.claim_one().await;
+        assert_held(&t, &holder).await;
     }
 }
 
@@ -116,10 +175,10 @@ async fn a_key_stays_held_while_its_job_is_active_again(t: Trial) {
 }
 
 async fn a_job_that_had_the_key_frees_nothing_when_it_is_evicted(t: Trial) {
-    for state in FINISHED {
+    for state in ENDED {
         let t = t.other_queue().await;
         t.job_in(state, keyed(&t, "k")).await;
-        let holder = t.enqueue(keyed(&t, "k")).await;
+        let holder = t.enqueue(other(&t)).await;
         assert_eq!(t.sweep_after(91 * DAY).await.evicted, 1, "{state}");
         assert_held(&t, &holder).await;
     }

@@ -1,7 +1,7 @@
 //! Short words for names, holders and expected answers.
 
 use sprag::{
-    Envelope, Fence, JobId, State, StoreError, WorkerId,
+    Enqueued, Envelope, Fence, Fingerprint, JobId, State, StoreError, WorkerId,
     model::EnvelopeBuilder,
     store::{Claimed, Held},
 };
@@ -13,7 +13,10 @@ pub(crate) const DAY: Duration = secs(24 * 3_600);
 
 pub(crate) const UNFINISHED: [State; 4] =
     [State::Pending, State::Scheduled, State::Active, State::Retry];
-pub(crate) const FINISHED: [State; 3] = [State::Completed, State::Archived, State::Cancelled];
+
+/// The finished states; a job of the last one has left its fingerprint closed.
+pub(crate) const ENDED: [State; 4] =
+    [State::Completed, State::Archived, State::Cancelled, State::Quarantined];
 
 pub(crate) const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -56,6 +59,20 @@ pub(crate) fn rejected(id: &JobId) -> StoreError {
 
 pub(crate) fn duplicate(id: &JobId) -> StoreError {
     StoreError::Duplicate { existing_id: id.to_string(), replaced: false }
+}
+
+/// The holder was open to the duplicate, and has its fields now.
+pub(crate) fn replaced(id: &JobId) -> StoreError {
+    StoreError::Duplicate { existing_id: id.to_string(), replaced: true }
+}
+
+/// The job was there before; no state if it is gone and remembered.
+pub(crate) fn existing(id: &JobId, state: Option<State>) -> Result<Enqueued, StoreError> {
+    Ok(Enqueued { id: id.clone(), state, existing: true })
+}
+
+pub(crate) fn quarantined(fingerprint: Fingerprint) -> StoreError {
+    StoreError::Quarantined { fingerprint: fingerprint.to_string() }
 }
 
 pub(crate) fn conflict(id: &JobId) -> StoreError {
