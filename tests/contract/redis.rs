@@ -86,8 +86,22 @@ struct Keys {
 
 const ZSETS: [&str; 8] =
     ["scheduled", "retry", "active", "completed", "archived", "cancelled", "quarantined", "expiry"];
-const HASHES: [&str; 9] =
-    ["jobs", "holder", "tries", "errors", "results", "endings", "unique", "ghosts", "meta"];
+const HASHES: [&str; 14] = [
+    "jobs",
+    "holder",
+    "tries",
+    "errors",
+    "results",
+    "endings",
+    "unique",
+    "ghosts",
+    "meta",
+    "progress",
+    "seen",
+    "quarantine",
+    "crashes",
+    "answers",
+];
 
 impl Keys {
     async fn read(connection: &mut MultiplexedConnection, queue: &QueueName) -> Self {
@@ -174,25 +188,64 @@ impl Keys {
         assert_eq!(self.zsets["active"], holders, "leases and holders");
     }
 
-    /// Nothing is kept of a job that is gone, and a unique key belongs to an unfinished job.
+    /// Nothing is kept of a job that is gone, and what is counted is there so often.
     fn check_leftovers(&self) {
         for name in ["tries", "errors", "results", "endings"] {
             for id in self.hashes[name].keys() {
                 assert!(self.hashes["jobs"].contains_key(id), "{name} of {id}, which is gone");
             }
         }
-        assert_eq!(self.number("tried"), self.hashes["tries"].len() as i64, "tried");
-        for (token, id) in &self.hashes["unique"] {
-            let id = String::from_utf8_lossy(id);
+        for id in self.hashes["progress"].keys() {
+            assert!(self.zsets["active"].contains(id), "progress of {id}, which is not active");
+        }
+        let counters = [
+            ("tried", "tries"),
+            ("remembered", "seen"),
+            ("quarantined", "quarantine"),
+            ("crashes", "crashes"),
+        ];
+        for (counter, hash) in counters {
+            assert_eq!(self.number(counter), self.hashes[hash].len() as i64, "{counter}");
+        }
+        self.check_keys();
+        self.check_timers();
+    }
+
+    /// A unique key belongs to an unfinished job, but for one that is held by time alone.
+    fn check_keys(&self) {
+        for (token, value) in &self.hashes["unique"] {
+            let value = String::from_utf8_lossy(value);
+            let (id, mode) = value.split_once(' ').unwrap_or((&value, ""));
+            if mode.starts_with("throttle") {
+                let timer = format!("unique {token}");
+                assert!(self.zsets["expiry"].contains(&timer), "{timer} ends some day");
+                continue;
+            }
             let finished = ["completed", "archived", "cancelled", "quarantined"];
             assert!(
-                self.hashes["jobs"].contains_key(&*id),
-                "{token} is held by {id}, which is gone"
+                self.hashes["jobs"].contains_key(id),
+                "{token} is held by {value}, which is gone"
             );
             assert!(
-                !finished.iter().any(|z| self.zsets[z].contains(&*id)),
+                !finished.iter().any(|z| self.zsets[z].contains(id)),
                 "{token}: {id} is finished"
             );
+            let claimed = mode == "debounce" && self.zsets["active"].contains(id);
+            assert!(!claimed, "{token}: debounced {id} is claimed");
+        }
+    }
+
+    /// Whatever ends by time has its timer.
+    fn check_timers(&self) {
+        for (hash, what) in [("seen", "seen"), ("crashes", "crashes"), ("answers", "answers")] {
+            for name in self.hashes[hash].keys() {
+                let timer = format!("{what} {name}");
+                assert!(self.zsets["expiry"].contains(&timer), "{timer} ends some day");
+            }
+        }
+        for timer in self.zsets["expiry"].iter() {
+            let Some(id) = timer.strip_prefix("deadline ") else { continue };
+            assert!(self.hashes["jobs"].contains_key(id), "{timer} of a job that is gone");
         }
     }
 }
