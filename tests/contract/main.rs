@@ -16,12 +16,14 @@
 #[cfg(any())]
 #[cfg(any())]
 #[cfg(any())]
+#[cfg(any())]
 #[path = "../support/mod.rs"]
 mod support;
 
 #[macro_use]
 mod backend;
 mod checked;
+#[cfg(any())]
 #[cfg(any())]
 #[cfg(any())]
 #[cfg(any())]
