@@ -9,28 +9,12 @@
 //!
 //! Time is virtual: no case sleeps. The only real time is that of a `wait` that must find nothing.
 
-#[cfg(any())]
-#[cfg(any())]
-#[cfg(any())]
-#[cfg(any())]
-#[cfg(any())]
-#[cfg(any())]
-#[cfg(any())]
-#[cfg(any())]
 #[path = "../support/mod.rs"]
 mod support;
 
 #[macro_use]
 mod backend;
 mod checked;
-#[cfg(any())]
-#[cfg(any())]
-#[cfg(any())]
-#[cfg(any())]
-#[cfg(any())]
-#[cfg(any())]
-#[cfg(any())]
-#[cfg(any())]
 mod redis;
 mod steer;
 mod trial;
