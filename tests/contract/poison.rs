@@ -16,6 +16,7 @@ cases! {
     one_death_is_one_crash,
     one_death_at_the_limit_takes_all_its_jobs,
     a_lease_from_before_the_last_crash_does_not_count,
+    a_lease_of_the_very_moment_of_the_last_crash_does_not_count,
     crashes_count_within_the_window_to_the_millisecond,
     a_window_begins_with_its_first_crash,
     a_completion_forgets_the_crashes,
@@ -169,6 +170,17 @@ async fn a_lease_from_before_the_last_crash_does_not_count(t: Trial) {
     assert_eq!(t.vanish().await.reclaimed, 1, "both workers have died before it was seen");
     assert_eq!((t.state(&later.id).await, quarantines(&t).await), (State::Pending, vec![]));
     assert_eq!(die(&t).await.quarantined, 1, "the next counts");
+}
+
+async fn a_lease_of_the_very_moment_of_the_last_crash_does_not_count(t: Trial) {
+    t.set(Setting::CrashLimit(Some(2))).await;
+    let job = t.enqueue(t.job()).await;
+    die(&t).await;
+    t.claim_one().await;
+    assert_eq!(t.vanish().await.quarantined, 0);
+    let info = t.show(&job).await;
+    assert_eq!((info.state, info.crash), (State::Retry, 2), "it is the job's second nonetheless");
+    assert_eq!(kill(&t, 1).await, 1);
 }
 
 async fn crashes_count_within_the_window_to_the_millisecond(t: Trial) {
