@@ -1,15 +1,15 @@
 -- claim: takes pending jobs, higher lanes first, oldest first, and makes lease and fence.
 -- KEYS: answers expiry jobs meta wake active holder pending:4
--- RARE KEYS: answers expiry jobs meta wake active holder tries ghosts archived quarantined endings unique quarantine stats pending:0..9
+-- RARE KEYS: answers expiry jobs meta wake active holder tries ghosts scheduled retry completed archived cancelled quarantined endings unique quarantine stats pending:0..9
 -- ARGV: caller seq budget, worker, count, lease (ms)
 -- Reply: array: fence, lease's end (ms), more (0|1), array of index and `<attempt> <crash>` for
 --        jobs that failed before, then id and record per job. A repeat hands over what is still
 --        held under that fence, its lease renewed, and claims nothing; RARE
 -- Cost: 12 commands a call (two more if it leaves a wake token), none per job
 -- Uses: clock repeats chunks wake hold
--- Rare uses: text lanes day finish
-local answers, expiry, jobs, meta, wake, active, holder, tries, ghosts, archived, quarantined,
-  endings, unique, quarantine, stats = unpack(KEYS)
+-- Rare uses: text lanes state day finish
+local answers, expiry, jobs, meta, wake, active, holder, tries, ghosts, scheduled, retry, completed,
+  archived, cancelled, quarantined, endings, unique, quarantine, stats = unpack(KEYS)
 
 local count, lease_ends = tonumber(ARGV[5]), now + ARGV[6]
 local settings = call('HMGET', meta, 'paused', 'fence', 'ghosts', 'tried', 'lanes', 'quarantined',
@@ -140,13 +140,15 @@ local ids, records, settling = {}, {}, {}
 local looked, read, slice, gone, ended = 0, 0, 16, 0, 0
 local ghosts_used, ghost_left, trims = 0, {}, {}
 
-local function is_ghost(priority, id)
+-- Entries of an id with ghosts are skipped first come, first skipped; a marked one only if the job
+-- is not pending.
+local function is_ghost(priority, id, marked)
   if tonumber(settings[3] or 0) <= 0 then
     return false
   end
   local name = priority .. ':' .. id
   local left = ghost_left[name] or tonumber(call('HGET', ghosts, name) or 0)
-  if left <= 0 then
+  if left <= 0 or marked and not place_of(id) then
     return false
   end
   ghost_left[name] = left - 1
@@ -159,8 +161,9 @@ local function end_instead(state, id, part, reason)
   finish(state, id, part, reason, '-')
 end
 
-local function judge(priority, id, record)
-  if is_ghost(priority, id) then
+local function judge(priority, entry, record)
+  local id = id_of(entry)
+  if is_ghost(priority, id, id ~= entry) then
     return
   end
   if not record then
@@ -199,14 +202,15 @@ local function look(priority)
   local key, used, length, want = lane(priority), 0, 1, 0
   while length > want and #ids < count and not at_bound() do
     want = math.min(count - #ids, MAX_LOOKED - looked, slice)
-    local entries, batch = call('LRANGE', key, -(used + want + 1), -(used + 1)), {}
+    local entries, batch, named = call('LRANGE', key, -(used + want + 1), -(used + 1)), {}, {}
     length = #entries
     local took = math.min(length, want)
     for i = 1, took do
       batch[i] = entries[length + 1 - i]
+      named[i] = id_of(batch[i])
     end
     if took > 0 then
-      local found = call('HMGET', jobs, unpack(batch))
+      local found = call('HMGET', jobs, unpack(named))
       for i = 1, took do
         judge(priority, batch[i], found[i])
       end

@@ -1,14 +1,11 @@
 -- days: a queue's counters of the last days, today first.
--- KEYS: meta stats
+-- KEYS: stats
 -- ARGV: how many days, then the names of the counters
--- Reply: array: per day its name and its counters; MISSING
--- Cost: 1 command, one per day
+-- Reply: array: per day its name and its counters
+-- Cost: one command per day
 -- Uses: clock day
-local meta, stats = unpack(KEYS)
+local stats = unpack(KEYS)
 
-if not call('HGET', meta, 'unfinished') then
-  return redis.status_reply('MISSING')
-end
 local reply, names = {}, {}
 for i = 2, #ARGV do
   names[i - 1] = ARGV[i]

@@ -232,8 +232,9 @@ local function move(id, from, due, old_priority, priority)
     if from == 'PENDING' then
       add_ghosts(old_priority, id, 1)
     end
+    falls_due(due)
     call('ZADD', from == 'RETRY' and retry or scheduled, int(due), id)
-    return falls_due(due)
+    return
   end
   if from == 'PENDING' and priority == old_priority then
     return
@@ -254,10 +255,14 @@ end
 local function replace(i, id, holder_mode, settling, record)
   local asked = ',' .. (field(ARGV[3 + i * 3], 'replace') or '') .. ','
   local window, wait = debounce_of(settling)
+  if window then
+    -- A debounced job's time is its window's.
+    asked = string.gsub(asked, ',run_at,', ',')
+  end
   local debounced = window and holder_mode == 'debounce'
   local from = place_of(id) or 'PENDING'
   local stored = call('HGET', jobs, id)
-  if asked == ',,' and not debounced or not stored then
+  if #asked <= 2 and not debounced or not stored then
     return false
   end
   local header_end = find(stored, '\n', 1, true)
@@ -265,7 +270,8 @@ local function replace(i, id, holder_mode, settling, record)
   local mine_end = find(record, '\n', 1, true)
   local mine = sub(record, 1, mine_end - 1)
   local waits = from == 'PENDING' or from == 'SCHEDULED' or from == 'RETRY'
-  if not waits or field(head, 'kind') ~= field(mine, 'kind') then
+  local is_holder = field(head, 'unique') == field(settling, 'unique')
+  if not waits or not is_holder or field(head, 'kind') ~= field(mine, 'kind') then
     return false
   end
   local old_priority, due = priority_of(head), nil

@@ -3,7 +3,7 @@
 -- ARGV: state, kind ('' all), cursor ('' at first), how many at most
 -- Reply: array: next cursor ('' at the end), then per job: id, time ('' pending), header line
 -- Cost: 3 commands a slice, one per job looked at: at most 1,000, or about 1 MiB read
--- Uses: clock text lanes
+-- Uses: clock text lanes state
 local jobs, meta, scheduled, retry, active, completed, archived, cancelled, quarantined,
   ghosts = unpack(KEYS)
 
@@ -75,11 +75,13 @@ local function list_pending()
       local entries = call('LRANGE', lane(priority), -(passed + 100), -(passed + 1))
       length = #entries
       for i = length, 1, -1 do
-        local id = entries[i]
+        local id = id_of(entries[i])
         if any_ghosts and not skip[id] then
-          skip[id] = tonumber(call('HGET', ghosts, priority .. ':' .. id) or 0)
+          skip[id] = tonumber(call('HGET', ghosts, priority .. ':' .. id)) or 0
         end
-        if (skip[id] or 0) > 0 then
+        -- A marked entry is the job itself if it is pending: shown here, skipped further back.
+        local marked = id ~= entries[i] and not place_of(id)
+        if (skip[id] or 0) > 0 and not marked then
           skip[id], looked = skip[id] - 1, looked + 1
         else
           show(id, '')

@@ -150,8 +150,9 @@ open_writes()
 for _, job in ipairs(to_back) do
   call('LPUSH', lane(job[1]), job[2])
 end
-for i = #to_front, 1, -1 do
-  push_front(to_front[i][1], to_front[i][2])
+-- As if one after another: the last is the first.
+for _, job in ipairs(to_front) do
+  push_front(job[1], job[2])
 end
 write_finished({ cancelled = cancelled, archived = archived })
 write_remembered()

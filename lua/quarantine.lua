@@ -1,6 +1,6 @@
 -- quarantine: an operator closes a fingerprint to enqueue and claim; makes the queue if need be.
 -- KEYS: answers expiry meta quarantine
--- ARGV: caller seq budget, fingerprint, reason (percent-encoded, '' none)
+-- ARGV: caller seq budget, fingerprint, ' reason=<percent-encoded>' or ''
 -- Reply: text: 1 CHANGED | 1 UNCHANGED; remark MADE
 -- Cost: 8 commands
 -- Uses: clock repeats outcomes
@@ -15,8 +15,7 @@ call('HDEL', quarantine, '')
 if closed then
   outcome('UNCHANGED')
 else
-  local reason = ARGV[5] ~= '' and ' reason=' .. ARGV[5] or ''
-  call('HSET', quarantine, ARGV[4], 'since=' .. int(now) .. ' crashes=0' .. reason)
+  call('HSET', quarantine, ARGV[4], 'since=' .. int(now) .. ' crashes=0' .. ARGV[5])
   call('HINCRBY', meta, 'quarantined', 1)
   outcome('CHANGED')
 end

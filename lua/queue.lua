@@ -25,7 +25,7 @@ end
 local function oldest_in(priority)
   local entries, skip = call('LRANGE', lane(priority), any_ghosts and -100 or -1, -1), {}
   for i = #entries, 1, -1 do
-    local id = entries[i]
+    local id = string.match(entries[i], '^ ?(.*)$')
     local name = priority .. ':' .. id
     skip[id] = skip[id] or any_ghosts and tonumber(call('HGET', ghosts, name) or 0) or 0
     if skip[id] > 0 then

@@ -23,6 +23,8 @@ if made then
   remark('MADE')
 end
 -- Resumed, or with more room: there may be something to do.
-leave_wake()
+if not (ARGV[4] == 'paused' and ARGV[5] == '1' and #ARGV == 5) then
+  leave_wake()
+end
 outcome('OK')
 return keep(outcomes())

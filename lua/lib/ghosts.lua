@@ -5,14 +5,10 @@ local function add_ghosts(priority, id, count)
   call('HINCRBY', meta, 'ghosts', count)
 end
 
--- With g older entries of it in the lane to be skipped, the first g entries met are skipped: so
--- g + 1 are pushed, and g more are to be skipped.
+-- An entry at the front of an id that has ghosts in its lane: the first of an id's entries that are
+-- met are skipped, and that would be this one. So it is marked by a space in front of the id (ids
+-- have none): claim asks where the job is, instead of counting, when it meets such an entry.
 local function push_front(priority, id)
-  local older = tonumber(call('HGET', ghosts, priority .. ':' .. id) or 0)
-  for _ = 0, older do
-    call('RPUSH', lane(priority), id)
-  end
-  if older > 0 then
-    add_ghosts(priority, id, older)
-  end
+  local older = tonumber(call('HGET', ghosts, priority .. ':' .. id)) or 0
+  call('RPUSH', lane(priority), older > 0 and ' ' .. id or id)
 end

@@ -159,7 +159,7 @@ impl Keys {
         let mut places: HashMap<&str, i64> = HashMap::new();
         for (lane, ids) in &self.lanes {
             let mut live: HashMap<&str, i64> = HashMap::new();
-            ids.iter().for_each(|id| *live.entry(id).or_default() += 1);
+            ids.iter().for_each(|id| *live.entry(id.trim_start()).or_default() += 1);
             for (id, count) in live {
                 let ghosts = self.hashes["ghosts"].get(&format!("{lane}:{id}"));
                 let ghosts =

@@ -214,15 +214,12 @@ pub(super) fn quarantined(lines: &[Line<'_>]) -> Result<Change, StoreError> {
 }
 
 /// Whether a queue was deleted; one that was not there counts as deleted.
-pub(super) fn queue_deleted(queue: &QueueName, lines: &[Line<'_>]) -> Result<(), StoreError> {
+pub(super) fn queue_deleted(lines: &[Line<'_>]) -> Result<(), StoreError> {
     match lines {
         [Line { word: Word::Ok | Word::Missing, .. }] => Ok(()),
         [Line { word: Word::Refused, details, .. }] => {
             let left = details.first().unwrap_or(&"some");
-            let bound = "0, or force";
-            Err(StoreError::Invalid(format!(
-                "unfinished: {left} in queue {queue}; must be {bound}"
-            )))
+            Err(StoreError::Invalid(format!("unfinished: {left}; must be 0 unless forced")))
         }
         _ => Err(unknown("a word that delete does not have")),
     }
@@ -258,6 +255,19 @@ impl Elements {
             Value::BulkString(bytes) => Ok(bytes.into()),
             _ => Err(unknown("no text")),
         }
+    }
+
+    fn bytes_if_any(&mut self) -> Result<Option<Bytes>, StoreError> {
+        match self.value()? {
+            Value::Nil => Ok(None),
+            Value::BulkString(bytes) => Ok(Some(bytes.into())),
+            _ => Err(unknown("no text")),
+        }
+    }
+
+    fn text_if_any(&mut self) -> Result<Option<String>, StoreError> {
+        let text = |bytes: Bytes| String::from_utf8(bytes.to_vec());
+        self.bytes_if_any()?.map(text).transpose().map_err(|_| unknown("not UTF-8"))
     }
 
     fn text(&mut self) -> Result<String, StoreError> {
@@ -354,12 +364,12 @@ pub(super) fn job(queue: &QueueName, id: &JobId, answer: Value) -> Result<JobInf
     let time = reply.text()?;
     let time = (!time.is_empty()).then(|| number(&time).map(Timestamp::from_millis)).transpose()?;
     let envelope = envelope(queue, id, reply.bytes()?);
-    let (attempt, crash) = tries(&reply.text()?)?;
-    let errors = failures(&reply.text()?)?;
-    let holder = holder(&reply.text()?, time)?;
-    let result = Some(reply.bytes()?).filter(|result| !result.is_empty());
-    let ending = ending(&reply.text()?)?;
-    let progress = Some(reply.text()?).filter(|progress| !progress.is_empty());
+    let (attempt, crash) = tries(&reply.text_if_any()?.unwrap_or_default())?;
+    let errors = failures(&reply.text_if_any()?.unwrap_or_default())?;
+    let holder = holder(&reply.text_if_any()?.unwrap_or_default(), time)?;
+    let result = reply.bytes_if_any()?;
+    let ending = ending(&reply.text_if_any()?.unwrap_or_default())?;
+    let progress = reply.text_if_any()?;
     let due_at = time.filter(|_| matches!(state, State::Scheduled | State::Retry));
     let evicted_at = time.filter(|_| !state.is_unfinished());
     let id = id.clone();
@@ -503,10 +513,7 @@ fn quarantine(fingerprint: &str, line: &str) -> Result<Quarantine, StoreError> {
 }
 
 /// Counters by day; `width` of them follow each day's name.
-pub(super) fn days(queue: &QueueName, answer: Value) -> Result<Vec<Day>, StoreError> {
-    if status(&answer) == Some(Word::Missing) {
-        return Err(StoreError::NotFound(format!("queue {queue}")));
-    }
+pub(super) fn days(answer: Value) -> Result<Vec<Day>, StoreError> {
     let mut reply = Elements::of(answer)?;
     let mut days = Vec::new();
     while reply.0.len() > 0 {

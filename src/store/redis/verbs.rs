@@ -23,6 +23,20 @@ fn said(error: &str) -> String {
     format!(",\"error\":{text}}}")
 }
 
+/// Checks that a cursor is one that a page of this state may have given: `<lane> <entries passed>`
+/// for pending jobs, `<time> <id>` for others.
+fn check_cursor(state: State, cursor: &str) -> Result<(), StoreError> {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let fits = cursor.split_once(' ').is_some_and(|(first, second)| match state {
+        State::Pending => digits(first) && first.len() == 1 && digits(second) && second.len() < 16,
+        _ => digits(first) && JobId::new(second).is_ok(),
+    });
+    if fits {
+        return Ok(());
+    }
+    Err(StoreError::invalid("cursor", format!("{} bytes", cursor.len()), "one that a page gave"))
+}
+
 /// A setting's name and value in `meta`; no value takes it away.
 fn in_meta(setting: Setting) -> (String, String) {
     let number = |number: Option<u64>| number.map(|n| n.to_string()).unwrap_or_default();
@@ -265,7 +279,9 @@ impl Store for RedisStore {
         fingerprint: &Fingerprint,
         reason: Option<&str>,
     ) -> Result<Change, StoreError> {
-        let reason = reason.map(|reason| record::encoded(&cut_error(reason))).unwrap_or_default();
+        let reason =
+            reason.map(|reason| format!(" reason={}", record::encoded(&cut_error(reason))));
+        let reason = reason.unwrap_or_default();
         let args = |cmd: &mut Cmd| {
             cmd.arg(fingerprint.as_str()).arg(&reason);
         };
@@ -323,6 +339,7 @@ impl Store for RedisStore {
         limit: usize,
     ) -> Result<Page, StoreError> {
         check_page(limit)?;
+        cursor.map_or(Ok(()), |cursor| check_cursor(state, cursor))?;
         let args = |cmd: &mut Cmd| {
             cmd.arg(state.as_str()).arg(kind.map_or("", Kind::as_str));
             cmd.arg(cursor.unwrap_or_default()).arg(limit);
@@ -335,7 +352,7 @@ impl Store for RedisStore {
         let args = |cmd: &mut Cmd| {
             cmd.arg(days).arg(&["completed", "failed", "crashed", "expired", "quarantined"]);
         };
-        decode::days(queue, self.0.repeated(Verb::Days, queue, &args).await?)
+        decode::days(self.0.repeated(Verb::Days, queue, &args).await?)
     }
 
     async fn delete_queue(&self, queue: &QueueName, force: bool) -> Result<(), StoreError> {
@@ -349,7 +366,7 @@ impl Store for RedisStore {
             cmd.arg(u8::from(force));
         };
         let answer = self.0.repeated(Verb::DeleteQueue, queue, &args).await?;
-        let deleted = decode::queue_deleted(queue, &decode::lines(&answer)?);
+        let deleted = decode::queue_deleted(&decode::lines(&answer)?);
         if deleted.is_err() {
             self.0.register(queue, true).await?;
         }
