@@ -1,34 +1,103 @@
 -- claim: takes pending jobs, higher lanes first, oldest first, and makes lease and fence.
--- KEYS: answers expiry jobs meta wake active holder tries ghosts archived endings pending:0..9
+-- KEYS: answers expiry jobs meta wake active holder pending:4
+-- RARE KEYS: answers expiry jobs meta wake active holder tries ghosts archived endings pending:0..9
 -- ARGV: caller seq budget, worker, count, lease (ms)
 -- Reply: array: fence, lease's end (ms), more (0|1), array of index and `<attempt> <crash>` for
 --        jobs that failed before, then id and record per job. A repeat hands over what is still
---        held under that fence, its lease renewed, and claims nothing
--- Cost: 10 commands a call in one lane, none per job (HMGET in slices of 16 and more)
--- Uses: clock repeats text chunks wake lanes
+--        held under that fence, its lease renewed, and claims nothing; RARE
+-- Cost: 12 commands a call (two more if it leaves a wake token), none per job
+-- Uses: clock repeats chunks wake hold
+-- Rare uses: text lanes
 local answers, expiry, jobs, meta, wake, active, holder, tries, ghosts, archived,
   endings = unpack(KEYS)
 
--- A call looks at so many entries and reads about so many bytes, then it says `more`.
-local MAX_LOOKED, MAX_READ = 1000, 1048576
-local ARCHIVED_RETENTION = 90 * 86400000
-local worker, count, lease_ends = ARGV[4], tonumber(ARGV[5]), now + tonumber(ARGV[6])
+local count, lease_ends = tonumber(ARGV[5]), now + ARGV[6]
 local settings = call('HMGET', meta, 'paused', 'fence', 'ghosts', 'tried', 'lanes')
 
-local function hand_over(fence, more, ids, records)
+-- Keeps what was claimed and answers with it.
+local function hand_over(fence, more, ids, records, counts)
   local tried = {}
-  if tonumber(settings[4] or 0) > 0 and #ids > 0 then
-    for i, counts in ipairs(call('HMGET', tries, unpack(ids))) do
-      if counts then
-        tried[#tried + 1], tried[#tried + 2] = i - 1, counts
-      end
+  for i = 1, #ids do
+    if counts[i] then
+      tried[#tried + 1], tried[#tried + 2] = i - 1, counts[i]
     end
   end
   local reply = { fence, lease_ends, more, tried }
   for i = 1, #ids do
     reply[3 + 2 * i], reply[4 + 2 * i] = ids[i], records[i]
   end
+  if not kept then
+    keep(fence .. ' ' .. more .. ' ' .. table.concat(ids, ' '))
+  end
   return reply
+end
+
+-- The first 16 records tell whether the rest can be read at once.
+local function read_small(ids)
+  local first = math.min(#ids, 16)
+  local records, size = call('HMGET', jobs, unpack(ids, 1, first)), 0
+  for i = 1, first do
+    size = size + #(records[i] or '')
+  end
+  if #ids == first then
+    return records
+  end
+  local rest = size <= 65536 and call('HMGET', jobs, unpack(ids, 17)) or {}
+  for i = 1, #rest do
+    records[16 + i] = rest[i]
+  end
+  return records
+end
+
+-- The usual call: one lane, no ghosts, nothing that failed before, small and plain records only.
+local function claim_usual()
+  local key, settling = KEYS[8], {}
+  local entries = call('LRANGE', key, -(count + 1), -1)
+  local length, ids = #entries, {}
+  for i = 1, math.min(length, count) do
+    ids[i] = entries[length + 1 - i]
+  end
+  local records = #ids > 0 and read_small(ids) or {}
+  for i = 1, #ids do
+    local record = records[i]
+    local plain = record and string.sub(record, 18, 20) == 'fp='
+    if not plain or string.sub(record, 53, 58) ~= ' kind=' then
+      return redis.status_reply('RARE')
+    end
+    settling[i] = string.sub(record, 18, 52)
+  end
+  local fence, dropped, taken = '0', 0, #ids
+  -- Allowed when memory is full, and so is then all that follows.
+  call('HDEL', holder, '')
+  if taken > 0 then
+    fence, dropped = hold(ids, records, settling, {}, settings[2], lease_ends)
+    call('LTRIM', key, 0, -(taken + 1))
+  end
+  if dropped > 0 then
+    call('HINCRBY', meta, 'unfinished', -dropped)
+  end
+  if length > count then
+    leave_wake()
+  end
+  return hand_over(fence, length > count and #ids < count and 1 or 0, ids, records, {})
+end
+
+local function is_usual()
+  local no_ghosts = (settings[3] or '0') == '0' and (settings[4] or '0') == '0'
+  return no_ghosts and not kept and not settings[1] and (settings[5] or '4') == '4' and count <= 64
+end
+if #KEYS == 8 then
+  return is_usual() and claim_usual() or redis.status_reply('RARE')
+end
+-- RARE PARTS
+
+-- A call looks at so many entries and reads about so many bytes, then it says `more`.
+local MAX_LOOKED, MAX_READ = 1000, 1048576
+local ARCHIVED_RETENTION = 90 * 86400000
+
+-- Attempts and crashes of those that failed before, by place in `ids`.
+local function counts_of(ids)
+  return tonumber(settings[4] or 0) > 0 and #ids > 0 and call('HMGET', tries, unpack(ids)) or {}
 end
 
 if kept then
@@ -41,15 +110,16 @@ if kept then
   for i, id in ipairs(handed) do
     if entries[i] and sub(entries[i], 1, #fence + 1) == fence .. ' ' then
       ids[#ids + 1] = id
-      leases[#leases + 1], leases[#leases + 2] = lease_ends, id
+      leases[#leases + 1], leases[#leases + 2] = int(lease_ends), id
     end
   end
-  if #ids == 0 then
-    return hand_over(fence, tonumber(more), {}, {})
+  local records = {}
+  if #ids > 0 then
+    call('HDEL', holder, '')
+    each('ZADD', active, leases)
+    records = call('HMGET', jobs, unpack(ids))
   end
-  call('HDEL', holder, '')
-  each('ZADD', active, leases)
-  return hand_over(fence, tonumber(more), ids, call('HMGET', jobs, unpack(ids)))
+  return hand_over(fence, tonumber(more), ids, records, counts_of(ids))
 end
 
 -- What settling and reclaim need of the header, cut out as one piece; nil if the record is broken.
@@ -99,85 +169,52 @@ local function at_bound()
   return looked >= MAX_LOOKED or read >= MAX_READ
 end
 
--- Peeks into a lane from its right end; what was judged is trimmed when all is written.
+-- Peeks into a lane from its right end, one entry further than it takes; what was judged is
+-- trimmed when all is written. Answers whether the lane holds more.
 local function look(priority)
-  local key, used = lane(priority), 0
-  while #ids < count and not at_bound() do
-    local want = math.min(count - #ids, MAX_LOOKED - looked, slice)
-    local entries = call('LRANGE', key, -(used + want), -(used + 1))
-    local length, batch = #entries, {}
-    for i = 1, length do
+  local key, used, length, want = lane(priority), 0, 1, 0
+  while length > want and #ids < count and not at_bound() do
+    want = math.min(count - #ids, MAX_LOOKED - looked, slice)
+    local entries, batch = call('LRANGE', key, -(used + want + 1), -(used + 1)), {}
+    length = #entries
+    local took = math.min(length, want)
+    for i = 1, took do
       batch[i] = entries[length + 1 - i]
     end
-    if length > 0 then
+    if took > 0 then
       local found = call('HMGET', jobs, unpack(batch))
-      for i = 1, length do
+      for i = 1, took do
         judge(priority, batch[i], found[i])
       end
     end
-    used, looked = used + length, looked + length
-    if length < want then
-      break
-    end
+    used, looked = used + took, looked + took
     -- The rest in one go if its records are as large as those seen, within the bound.
     slice = math.max(1, math.floor((MAX_READ - read) / math.max(read / looked, 256)))
   end
   if used > 0 then
     trims[#trims + 1] = { key, used }
   end
+  return length > want
 end
 
-local lanes = settings[5] or '4'
+local lanes, left = settings[5] or '4', false
 if not settings[1] then
   for priority in gmatch(lanes, '%d') do
-    look(priority)
+    left = look(priority) or left
   end
 end
 
--- Entries of jobs that are active already, or twice in this call: dropped and no longer counted.
-local function drop_second_entries()
-  local held, first = call('HMGET', holder, unpack(ids)), {}
-  local kept_ids, kept_records, kept_parts = {}, {}, {}
-  for i, id in ipairs(ids) do
-    if not held[i] and not first[id] then
-      first[id] = true
-      kept_ids[#kept_ids + 1], kept_records[#kept_records + 1] = id, records[i]
-      kept_parts[#kept_parts + 1] = settling[i]
-    end
-  end
-  ids, records, settling = kept_ids, kept_records, kept_parts
-end
-
-local fence = '0'
+local fence, counts = '0', counts_of(ids)
 -- Allowed when memory is full, and so is then all that follows.
 call('HDEL', holder, '')
 if #ids > 0 then
-  local leases = {}
-  for i = 1, #ids do
-    leases[2 * i - 1], leases[2 * i] = lease_ends, ids[i]
-  end
-  local added = 0
-  for from = 1, #leases, 1000 do
-    local to = math.min(from + 999, #leases)
-    added = added + call('ZADD', active, 'NX', unpack(leases, from, to))
-  end
-  if added < #ids then
-    gone = gone + #ids - added
-    drop_second_entries()
-  end
-end
-if #ids > 0 then
-  fence = string.format('%.0f', math.max(tonumber(settings[2] or 0) + 1, now_us))
-  local prefix, entries = fence .. ' ' .. worker .. ' ', {}
-  for i = 1, #ids do
-    entries[2 * i - 1], entries[2 * i] = ids[i], prefix .. settling[i]
-  end
-  each('HSET', holder, entries)
-  call('HSET', meta, 'fence', fence)
+  local dropped
+  fence, dropped = hold(ids, records, settling, counts, settings[2], lease_ends)
+  gone = gone + dropped
 end
 for _, id in ipairs(broken) do
-  call('ZADD', archived, now + ARCHIVED_RETENTION, id)
-  call('HSET', endings, id, 'undecodable ' .. now .. ' ' .. worker)
+  call('ZADD', archived, int(now + ARCHIVED_RETENTION), id)
+  call('HSET', endings, id, 'undecodable ' .. int(now) .. ' ' .. ARGV[4])
 end
 for _, trim in ipairs(trims) do
   call('LTRIM', trim[1], 0, -(trim[2] + 1))
@@ -186,9 +223,9 @@ if gone + #broken > 0 then
   call('HINCRBY', meta, 'unfinished', -(gone + #broken))
 end
 if ghosts_used > 0 then
-  for name, left in pairs(ghost_left) do
-    if left > 0 then
-      call('HSET', ghosts, name, left)
+  for name, unused in pairs(ghost_left) do
+    if unused > 0 then
+      call('HSET', ghosts, name, int(unused))
     else
       call('HDEL', ghosts, name)
     end
@@ -197,9 +234,9 @@ if ghosts_used > 0 then
 end
 
 -- Wake-ups chain: a claim that leaves claimable jobs leaves a token for the next worker.
-local left = false
-if #ids == count or at_bound() then
-  local entries = ghosts_used - tonumber(settings[3] or 0)
+-- Where ghosts are left, what a lane holds may be nothing else.
+if left and tonumber(settings[3] or 0) > 0 then
+  local entries = ghosts_used - settings[3]
   for priority in gmatch(lanes, '%d') do
     entries = entries + call('LLEN', lane(priority))
   end
@@ -208,6 +245,4 @@ end
 if left then
   leave_wake()
 end
-local more = left and #ids < count and 1 or 0
-keep(fence .. ' ' .. more .. ' ' .. table.concat(ids, ' '))
-return hand_over(fence, more, ids, records)
+return hand_over(fence, left and #ids < count and 1 or 0, ids, records, counts)

@@ -5,7 +5,8 @@
 -- Reply: text: n PENDING | n SCHEDULED | 1 EXISTING state | 1 CONFLICT | 1 DUPLICATE id replaced
 --        | 1 BACKPRESSURE limit current incoming | 1 INVALID; remarks MADE, REFUSED [index]; RARE
 -- Cost: 9 commands a call (one more for a new caller), none per job; options add to it
--- Uses: clock repeats outcomes text chunks wake due state
+-- Uses: clock repeats text chunks wake
+-- Rare uses: outcomes lanes due state
 local answers, expiry, jobs, meta, wake, scheduled, retry, active, completed, archived, cancelled,
   quarantined, unique = unpack(KEYS)
 
@@ -16,6 +17,7 @@ local full = #KEYS > 6
 local atomic = ARGV[4] == 'atomic'
 local settings = call('HMGET', meta, 'unfinished', 'limit', 'lanes')
 local made, current, limit = not settings[1], tonumber(settings[1]) or 0, tonumber(settings[2])
+local stamp = 'at=' .. int(now) .. ' '
 
 local ids, count = {}, (#ARGV - 4) / 3
 for i = 1, count do
@@ -27,6 +29,28 @@ local found = call('HMGET', jobs, unpack(ids))
 local function is_plain(record, due)
   return due == '' and sub(record, 1, 3) == 'fp=' and sub(record, 36, 41) == ' kind='
 end
+
+-- The usual call has new and plain jobs only, and room for all of them.
+if not full then
+  local fits = not limit or current + count <= limit
+  local usual, records, seen = fits and (not settings[3] or find(settings[3], '4', 1, true)), {}, {}
+  for i = 1, count do
+    local id, record = ids[i], ARGV[4 + i * 3]
+    usual = usual and not found[i] and not seen[id] and is_plain(record, ARGV[3 + i * 3])
+    seen[id] = true
+    records[2 * i - 1], records[2 * i] = id, stamp .. record
+  end
+  if not usual then
+    return redis.status_reply('RARE')
+  end
+  call('LPUSH', KEYS[6], unpack(ids))
+  each('HSET', jobs, records)
+  call('HINCRBY', meta, 'unfinished', int(count))
+  leave_wake()
+  return keep(int(count) .. (made and ' PENDING\n0 MADE' or ' PENDING'))
+end
+
+-- RARE PARTS
 
 local function due_at(due)
   if due == '' then
@@ -41,10 +65,6 @@ end
 -- What this call has admitted so far: id to its place in the call, and what is to be written.
 local admitted, incoming, keys_taken, refusal = {}, 0, {}, nil
 local lists, later, records, keys = {}, {}, {}, {}
-
-local function lane(priority)
-  return full and KEYS[#KEYS - 9 + priority] or KEYS[#KEYS]
-end
 
 local function offence(i, word, details)
   if atomic then
@@ -65,8 +85,8 @@ local function admit(i, due, priority, token)
   lists[priority] = list
   if due > now then
     local header_end = find(record, '\n', 1, true)
-    record = sub(record, 1, header_end - 1) .. ' run_at=' .. due .. sub(record, header_end)
-    later[#later + 1], later[#later + 2] = due, id
+    record = sub(record, 1, header_end - 1) .. ' run_at=' .. int(due) .. sub(record, header_end)
+    later[#later + 1], later[#later + 2] = int(due), id
     outcome('SCHEDULED')
   else
     list[#list + 1] = id
@@ -77,7 +97,7 @@ local function admit(i, due, priority, token)
     keys[#keys + 1], keys[#keys + 2] = token, id
   end
   admitted[id], incoming = i, incoming + 1
-  records[#records + 1], records[#records + 2] = id, 'at=' .. now .. ' ' .. record
+  records[#records + 1], records[#records + 2] = id, stamp .. record
 end
 
 -- The id names a job already, of an earlier call or of this one.
@@ -120,11 +140,7 @@ end
 
 for i = 1, count do
   local known = found[i] or admitted[ids[i]]
-  local plain = is_plain(ARGV[4 + i * 3], ARGV[3 + i * 3])
-  if not full and (known or not plain) then
-    return redis.status_reply('RARE')
-  end
-  if plain and not known then
+  if not known and is_plain(ARGV[4 + i * 3], ARGV[3 + i * 3]) then
     admit(i, now, 4)
   else
     judge(i)
@@ -158,7 +174,7 @@ if incoming > 0 then
   local first_due = #later > 0 and earliest_due() or math.huge
   local lanes, earlier = write_lanes(), #later < 2 * incoming
   for i = 1, #later, 2 do
-    earlier = earlier or later[i] < first_due
+    earlier = earlier or tonumber(later[i]) < first_due
   end
   each('ZADD', scheduled, later)
   each('HSET', jobs, records)

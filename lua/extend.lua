@@ -10,7 +10,7 @@ local ids, fences, leases = {}, {}, {}
 for i = 2, #ARGV, 2 do
   ids[#ids + 1], fences[#fences + 1] = ARGV[i], ARGV[i + 1]
 end
-local lease_ends = now + tonumber(ARGV[1])
+local lease_ends = int(now + ARGV[1])
 for i, entry in ipairs(holders(ids, fences)) do
   if entry then
     leases[#leases + 1], leases[#leases + 2] = lease_ends, ids[i]

@@ -32,7 +32,7 @@ local function fail(i, entry)
   new_lines[#new_lines + 1] = failures_with(lines[i], counted, worker, ARGV[3 + i * 4])
   if attempt < (tonumber(field(entry, 'max_attempts')) or 25) then
     local due = now + tonumber(ARGV[2 + i * 4])
-    later[#later + 1], later[#later + 2] = due, id
+    later[#later + 1], later[#later + 2] = int(due), id
     earlier = earlier or due < first_due
     return outcome('RETRY')
   end

@@ -19,7 +19,7 @@ for i, entry in ipairs(holders(ids, fences, true)) do
   if entry then
     local due = now + tonumber(ARGV[3 + i * 3])
     snoozed[#snoozed + 1] = ids[i]
-    later[#later + 1], later[#later + 2] = due, ids[i]
+    later[#later + 1], later[#later + 2] = int(due), ids[i]
     earlier = earlier or due < first_due
     outcome('OK')
   else

@@ -17,7 +17,7 @@ local lanes = settings[1] or '4'
 local again, unfinished, to_pending = false, 0, 0
 
 local function due_in(key, most)
-  local ids = call('ZRANGEBYSCORE', key, '-inf', now, 'LIMIT', 0, most)
+  local ids = call('ZRANGEBYSCORE', key, '-inf', int(now), 'LIMIT', 0, most)
   again = again or #ids == most
   return ids
 end
@@ -26,7 +26,7 @@ end
 local function due_jobs()
   local due = {}
   for _, key in ipairs({ scheduled, retry }) do
-    local found = call('ZRANGEBYSCORE', key, '-inf', now, 'WITHSCORES', 'LIMIT', 0, PROMOTE)
+    local found = call('ZRANGEBYSCORE', key, '-inf', int(now), 'WITHSCORES', 'LIMIT', 0, PROMOTE)
     for i = 1, #found, 2 do
       due[#due + 1] = { found[i], tonumber(found[i + 1]), key, #due }
     end
@@ -113,7 +113,7 @@ local function reclaim()
     if crash == 1 then
       back[#back + 1] = { tonumber(field(entry, 'priority')) or 4, id }
     else
-      later[#later + 1], later[#later + 2] = now + crash_delay(crash, i), id
+      later[#later + 1], later[#later + 2] = int(now + crash_delay(crash, i)), id
     end
   end
   for i, id in ipairs(ids) do
@@ -158,7 +158,7 @@ local function drop_callers()
     local caller = sub(member, #'answers ' + 1)
     local ends = tonumber(match(call('HGET', answers, caller) or '', '^%d+ (%d+)'))
     if ends and ends > now then
-      call('ZADD', expiry, ends, member)
+      call('ZADD', expiry, int(ends), member)
     else
       call('HDEL', answers, caller)
       call('ZREM', expiry, member)
@@ -180,7 +180,7 @@ local function mend()
   local leases = #ids > 0 and call('ZMSCORE', active, unpack(ids)) or {}
   for i, id in ipairs(ids) do
     if not leases[i] then
-      call('ZADD', active, now, id)
+      call('ZADD', active, int(now), id)
     end
   end
   call('HSET', meta, 'mend', scan[1])
@@ -199,7 +199,7 @@ if ARGV[1] == 'now' or now < swept_at or now - swept_at >= 1000 then
   mend()
   -- A queue that nobody has made stays unmade.
   if not again and settings[6] then
-    call('HSET', meta, 'swept_at', now)
+    call('HSET', meta, 'swept_at', int(now))
   end
   again = again or promote_again
 end

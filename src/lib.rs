@@ -2,6 +2,37 @@
 //! claim and run; every change of a job's state is one Lua script inside Redis. Delivery is at
 //! least once: a job moves forward, and a worker that has lost its grip cannot turn it back.
 //!
+//! ```
+//! use sprag::{Client, Job, Worker};
+//!
+//! #[derive(serde::Serialize, serde::Deserialize)]
+//! struct SendWelcome { user: u64 }
+//!
+//! impl Job for SendWelcome {
+//!     const KIND: &'static str = "email:welcome";
+//!     const QUEUE: &'static str = "email";
+//! }
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), sprag::StoreError> {
+//! let client = Client::connect("memory://")?; // or redis://…, or Client::from_env()
+//! client.enqueue(SendWelcome { user: 7 }).await?;
+//!
+//! let (welcomed, mut done) = tokio::sync::mpsc::channel(1);
+//! let worker = Worker::builder(&client)
+//!     .handler(move |job: SendWelcome, _context| {
+//!         let welcomed = welcomed.clone();
+//!         async move { welcomed.send(job.user).await }
+//!     })
+//!     .build()?;
+//! let shutdown = worker.shutdown();
+//! let worker = tokio::spawn(worker.run());
+//! assert_eq!(done.recv().await, Some(7));
+//! shutdown.drain();
+//! assert_eq!(worker.await.expect("no panic").completed, 1);
+//! # Ok(()) }
+//! ```
+//!
 //! # Layout
 //!
 //! Read in this order; each layer knows only those before it.
@@ -26,3 +57,8 @@ pub use model::{
 };
 pub use store::{Enqueued, ManualClock, MemoryStore, RedisStore, Store};
 pub use worker::{Context, Report, Verdict, Worker};
+
+/// The programs in README.md compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -12,9 +12,9 @@ end
 -- `least`: ms for which the job is kept unless its own retention is longer.
 local function finish(id, settling, reason, worker, least)
   local retention = math.max(tonumber(field(settling, 'retention')) or 0, least)
-  ends_at[#ends_at + 1], ends_at[#ends_at + 2] = now + retention, id
+  ends_at[#ends_at + 1], ends_at[#ends_at + 2] = int(now + retention), id
   ending_texts[#ending_texts + 1] = id
-  ending_texts[#ending_texts + 1] = reason .. ' ' .. now .. ' ' .. worker
+  ending_texts[#ending_texts + 1] = reason .. ' ' .. int(now) .. ' ' .. worker
   free_unique(id, settling)
 end
 

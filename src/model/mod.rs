@@ -17,6 +17,4 @@ pub use state::State;
 pub use time::{MAX_DURATION, Timestamp, When};
 pub use unique::{Mode, Replace, Unique};
 
-pub(crate) use envelope::{DEFAULT_MAX_ATTEMPTS, DEFAULT_PRIORITY};
-pub(crate) use error::quoted;
 pub(crate) use time::{checked, checked_lease, millis};

@@ -81,7 +81,7 @@ fn within(
     most: Duration,
     bound: &str,
 ) -> Result<Duration, StoreError> {
-    let whole = duration.subsec_nanos() % 1_000_000 == 0;
+    let whole = duration.subsec_nanos().is_multiple_of(1_000_000);
     if !whole || duration < least || duration > most {
         return Err(StoreError::invalid(field, format!("{duration:?}"), bound));
     }

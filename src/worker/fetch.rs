@@ -83,9 +83,10 @@ impl Fetcher {
                 Round::Failed => tokio::time::sleep(AFTER_FAILURE).await,
             }
         }
-        // A token taken by now is another worker's.
+        // A token taken by now is another worker's. The grace does not wait for that.
         if self.blocked.is_some() {
-            put_back(&self.shared, woken(&mut self.blocked).await);
+            let Self { shared, runs, mut blocked, .. } = self;
+            runs.spawn(async move { put_back(&shared, woken(&mut blocked).await) });
         }
     }
 

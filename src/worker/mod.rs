@@ -340,7 +340,7 @@ impl WorkerBuilder {
 /// Host, pid and a random part: a container that restarts with the same host name and pid is
 /// another worker.
 fn identity() -> Result<WorkerId, StoreError> {
-    let host = std::env::var("HOSTNAME").unwrap_or_default();
+    let host = gethostname::gethostname().to_string_lossy().into_owned();
     let fits = |c: &char| c.is_ascii_alphanumeric() || "._-".contains(*c);
     let host: String = host.chars().filter(fits).take(64).collect();
     let host = if host.is_empty() { "host".to_owned() } else { host };

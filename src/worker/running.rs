@@ -44,7 +44,10 @@ impl Running {
         let cancelled = CancellationToken::new();
         let key = (queue.clone(), held.id.clone());
         let lease = Lease { held, cancelled: cancelled.clone(), deadline, lost: false };
-        self.lock().insert(key, lease);
+        // Reclaimed, and claimed anew by this same worker: its first run is not extended any more.
+        if let Some(mut first) = self.lock().insert(key, lease) {
+            first.lose();
+        }
         cancelled
     }
 

@@ -2,7 +2,8 @@
 
 use crate::trial::*;
 use sprag::{
-    Codec, Partition, State, StoreError, Timestamp, Unique, When,
+    Codec, JobId, Kind, Namespace, Partition, QueueName, State, StoreError, Timestamp, Unique,
+    When, WorkerId,
     model::{EnvelopeBuilder, MAX_BATCH_BYTES, MAX_DURATION},
 };
 use std::time::Duration;
@@ -49,6 +50,32 @@ async fn an_envelope_within_its_bounds_is_admitted(t: Trial) {
         t.enqueue(job).await;
     }
     assert_eq!(t.info().await.unfinished, count);
+}
+
+#[test]
+fn a_name_is_refused_with_its_bound() {
+    fn check<T>(new: fn(&str) -> Result<T, StoreError>, max: usize, odd: char, bound: &str) {
+        let (field, allowed) = bound.split_once(": ").expect("field: bound");
+        let long = "x".repeat(max + 1);
+        assert!(new("x").is_ok() && new(&long[1..]).is_ok(), "{field}");
+        let cut = &long[..long.len().min(64)];
+        let cases = [
+            (String::new(), "\"\" (0 bytes)".to_owned()),
+            (odd.to_string(), format!("{:?} ({} bytes)", odd.to_string(), odd.len_utf8())),
+            (long.clone(), format!("{cut:?}… ({} bytes)", long.len())),
+        ];
+        for (bad, shown) in cases {
+            let text = format!("{field}: {shown}; must be {allowed}");
+            assert_eq!(new(&bad).err(), Some(invalid(&text)));
+        }
+    }
+    check(|t| Namespace::new(t), 64, ':', "namespace: 1 to 64 of A-Z a-z 0-9 . _ -");
+    check(|t| QueueName::new(t), 64, '}', "queue: 1 to 64 of A-Z a-z 0-9 . _ -");
+    check(|t| WorkerId::new(t), 128, '/', "worker: 1 to 128 of A-Z a-z 0-9 . _ : @ -");
+    check(|t| Kind::new(t), 128, '@', "kind: 1 to 128 of A-Z a-z 0-9 . _ : / -");
+    check(|t| JobId::new(t), 128, ' ', "id: 1 to 128 printable ASCII characters without space");
+    let bound = "partition: 1 to 128 bytes without control characters";
+    check(|t| Partition::new(t), 128, '\u{85}', bound);
 }
 
 fn refused(job: EnvelopeBuilder, text: impl AsRef<str>) {

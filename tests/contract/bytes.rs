@@ -9,6 +9,7 @@ cases! {
     every_codec_comes_back,
     an_id_of_all_printable_characters_works_in_every_verb,
     a_unique_key_of_all_bytes_comes_back_and_holds,
+    a_key_by_payload_comes_back_as_the_fingerprint,
     headers_of_all_characters_come_back,
     a_partition_comes_back,
     an_error_of_all_characters_comes_back,
@@ -76,6 +77,17 @@ async fn a_unique_key_of_all_bytes_comes_back_and_holds(t: Trial) {
     let mut other = all_bytes();
     other[255] = 0;
     t.enqueue(t.job().unique(Unique::key(other))).await;
+}
+
+async fn a_key_by_payload_comes_back_as_the_fingerprint(t: Trial) {
+    for any_kind in [false, true] {
+        let scoped = |key: Unique| if any_kind { key.any_kind() } else { key };
+        let job = build(t.job().unique(scoped(Unique::by_payload())));
+        t.offer_all(std::slice::from_ref(&job)).await;
+        let stored = t.show(job.id()).await.envelope.expect("decodes").0;
+        let key = Unique::key(job.fingerprint().as_str());
+        assert_eq!(stored.unique(), Some(&scoped(key)));
+    }
 }
 
 async fn headers_of_all_characters_come_back(t: Trial) {

@@ -98,11 +98,12 @@ async fn the_oldest_pending_job_is_the_one_that_is_next(t: Trial) {
 }
 
 async fn the_longest_wait_of_all_lanes_counts(t: Trial) {
-    t.enqueue(t.job().priority(0)).await;
-    t.advance(secs(3)).await;
-    t.enqueue(t.job().priority(9)).await;
-    assert_eq!(t.info().await.oldest_pending_ms, Some(3_000));
-    t.claim_one().await;
+    for (name, priority) in [("middle", 5), ("low", 0), ("high", 9), ("behind", 5)] {
+        t.enqueue(t.named(name).priority(priority)).await;
+        t.advance(secs(1)).await;
+    }
+    assert_eq!(t.info().await.oldest_pending_ms, Some(4_000));
+    assert_eq!(t.claim(2).await[1].id, id("middle"));
     assert_eq!(t.info().await.oldest_pending_ms, Some(3_000));
 }
 

@@ -15,6 +15,11 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         Self { io, buffer: BytesMut::new() }
     }
 
+    /// The stream; what was read and not asked for is lost.
+    pub fn into_inner(self) -> R {
+        self.io
+    }
+
     /// The next frame's bytes; none at the end of the stream, also when it ends inside a frame.
     /// Cancel safe: what was read stays in the buffer.
     pub async fn next(&mut self) -> io::Result<Option<Bytes>> {

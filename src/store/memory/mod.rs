@@ -106,13 +106,14 @@ impl MemoryStore {
         queues.iter().find_map(|queue| shelf.tokens.take(queue))
     }
 
-    async fn token(&self, queues: &[QueueName]) -> QueueName {
+    /// Looks now and whenever a token was left, until the look finds something.
+    async fn look<T>(&self, mut find: impl FnMut() -> Option<T>) -> T {
         loop {
-            // Interest first, then the look: a token left between the two is not missed.
-            let mut left = std::pin::pin!(self.token_left.notified());
-            left.as_mut().enable();
-            if let Some(queue) = self.take_token(queues) {
-                return queue;
+            // Interest first, then the look: a token left between the two is not missed, because
+            // a `Notified` hears of every `notify_waiters` since it was made.
+            let left = self.token_left.notified();
+            if let Some(found) = find() {
+                return found;
             }
             left.await;
         }
@@ -256,7 +257,8 @@ impl Store for MemoryStore {
         queues: &[QueueName],
         timeout: Duration,
     ) -> Result<Option<QueueName>, StoreError> {
-        Ok(tokio::time::timeout(timeout, self.token(queues)).await.ok())
+        let token = self.look(|| self.take_token(queues));
+        Ok(tokio::time::timeout(timeout, token).await.ok())
     }
 
     async fn wake(&self, queue: &QueueName) -> Result<(), StoreError> {

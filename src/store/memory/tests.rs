@@ -38,6 +38,17 @@ async fn a_dropped_wait_leaves_the_token() {
     assert_eq!(store.wait(&names, MINUTE).await, Ok(Some(queue("a"))));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_token_left_between_the_look_and_the_sleep_is_found() {
+    let (store, names) = (MemoryStore::new(), [queue("a")]);
+    let find = || {
+        let found = store.take_token(&names);
+        store.leave_token(&mut store.shelf(), &names[0]);
+        found
+    };
+    assert_eq!(tokio::time::timeout(MINUTE, store.look(find)).await, Ok(queue("a")));
+}
+
 #[tokio::test]
 async fn a_debug_text_shows_no_payload() {
     let store = MemoryStore::new();

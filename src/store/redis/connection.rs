@@ -26,17 +26,26 @@ const LOG_PAUSE: Duration = Duration::from_secs(3);
 /// The way to one server.
 pub(super) struct Link {
     client: Client,
-    commands: tokio::sync::Mutex<Option<MultiplexedConnection>>,
+    commands: tokio::sync::Mutex<Shared>,
     idle_waiters: Mutex<Vec<MultiplexedConnection>>,
+    /// Held while connecting: of many who ask at once each learns what came of the try before.
+    connecting: tokio::sync::Mutex<()>,
     gate: Mutex<Gate>,
+}
+
+/// The shared connection, and the how-manieth it is.
+#[derive(Default)]
+struct Shared {
+    connection: Option<MultiplexedConnection>,
+    number: u64,
 }
 
 /// Lets one try to connect pass per back-off, whoever asks: no storm when the server is away.
 #[derive(Default)]
 struct Gate {
     failures: u32,
-    closed_until: Option<Instant>,
-    last_error: String,
+    /// Until when, and with what, those who ask are turned away.
+    closed: Option<(Instant, Fault)>,
     logged_at: Option<Instant>,
 }
 
@@ -53,22 +62,23 @@ impl Link {
         let client = Client::open(info).map_err(|e| bad_url(&e))?;
         Ok(Self {
             client,
-            commands: tokio::sync::Mutex::new(None),
+            commands: tokio::sync::Mutex::default(),
             idle_waiters: Mutex::new(Vec::new()),
+            connecting: tokio::sync::Mutex::new(()),
             gate: Mutex::new(Gate::default()),
         })
     }
 
     /// Sends a command on the shared connection.
     pub(super) async fn send(&self, cmd: &Cmd) -> Result<Value, Fault> {
-        let mut connection = self.commands().await?;
+        let (mut connection, number) = self.commands().await?;
         let answer = connection.send_packed_command(cmd).await.and_then(Value::extract_error);
         let fault = match answer {
             Ok(value) => return Ok(value),
             Err(error) => Fault::from(error),
         };
         if fault.discard {
-            self.discard(&fault).await;
+            self.discard(number, &fault).await;
         }
         Err(fault)
     }
@@ -91,19 +101,21 @@ impl Link {
         Ok(answer)
     }
 
-    async fn commands(&self) -> Result<MultiplexedConnection, Fault> {
-        let mut slot = self.commands.lock().await;
-        if let Some(connection) = &*slot {
-            return Ok(connection.clone());
+    async fn commands(&self) -> Result<(MultiplexedConnection, u64), Fault> {
+        let mut shared = self.commands.lock().await;
+        if let Some(connection) = &shared.connection {
+            return Ok((connection.clone(), shared.number));
         }
         let connection = self.connect(Some(RESPONSE_TIMEOUT)).await?;
-        *slot = Some(connection.clone());
-        Ok(connection)
+        shared.connection = Some(connection.clone());
+        shared.number += 1;
+        Ok((connection, shared.number))
     }
 
-    /// Forgets the shared connection. A newer one may go with it: that costs one more connect.
-    async fn discard(&self, fault: &Fault) {
-        if self.commands.lock().await.take().is_some() {
+    /// Forgets the shared connection of this number; a newer one stays.
+    async fn discard(&self, number: u64, fault: &Fault) {
+        let mut shared = self.commands.lock().await;
+        if shared.number == number && shared.connection.take().is_some() {
             lock(&self.idle_waiters).clear();
             tracing::warn!(server = %self.client.get_connection_info().addr(), error = %fault.error,
                 "connection to Redis given up; connecting anew at the next call");
@@ -111,6 +123,7 @@ impl Link {
     }
 
     async fn connect(&self, response: Option<Duration>) -> Result<MultiplexedConnection, Fault> {
+        let _one_at_a_time = self.connecting.lock().await;
         lock(&self.gate).pass()?;
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT_TIMEOUT))
@@ -136,26 +149,19 @@ impl Link {
 }
 
 impl Gate {
-    fn pass(&mut self) -> Result<(), Fault> {
-        let now = Instant::now();
-        match self.closed_until {
-            Some(until) if now < until => Err(Fault::unavailable(self.last_error.clone())),
-            _ => {
-                // Others wait for what comes of this try.
-                self.closed_until = Some(now + BACKOFF.0);
-                Ok(())
-            }
+    fn pass(&self) -> Result<(), Fault> {
+        match &self.closed {
+            Some((until, fault)) if Instant::now() < *until => Err(fault.clone()),
+            _ => Ok(()),
         }
     }
 
     fn close(&mut self, fault: &Fault, info: &ConnectionInfo) {
         let now = Instant::now();
         let longest = BACKOFF.0.saturating_mul(1 << self.failures.min(10)).min(BACKOFF.1);
-        self.closed_until = Some(now + longest.mul_f64(0.5 + fastrand::f64() / 2.0));
+        let until = now + longest.mul_f64(0.5 + fastrand::f64() / 2.0);
+        self.closed = Some((until, fault.clone()));
         self.failures += 1;
-        if let StoreError::Unavailable(text) | StoreError::Backend(text) = &fault.error {
-            self.last_error.clone_from(text);
-        }
         if self.logged_at.is_none_or(|at| now.duration_since(at) >= LOG_PAUSE) {
             self.logged_at = Some(now);
             tracing::warn!(server = %info.addr(), error = %fault.error, tries = self.failures,

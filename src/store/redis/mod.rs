@@ -197,9 +197,16 @@ impl Inner {
         if !made && known().contains(queue) {
             return Ok(());
         }
-        let mut add = redis::cmd("SADD");
-        add.arg(keys::queues(&self.namespace)).arg(queue.as_str());
-        self.plain(&add).await?;
+        let on_list = |command| {
+            let mut cmd = redis::cmd(command);
+            cmd.arg(keys::queues(&self.namespace)).arg(queue.as_str());
+            cmd
+        };
+        // Asked first: when memory is full, adding is refused even if there is nothing to add.
+        let listed = !made && self.plain(&on_list("SISMEMBER")).await? == Value::Int(1);
+        if !listed {
+            self.plain(&on_list("SADD")).await?;
+        }
         known().insert(queue.clone());
         Ok(())
     }

@@ -2,7 +2,9 @@
 //!
 //! A script's header names what Rust needs to know: `-- KEYS:` (and `-- RARE KEYS:`, the set that a
 //! call is repeated with when the script answers `RARE`) and `-- Uses:`, the parts of `lua/lib`
-//! that go between its key bindings (up to the first empty line) and its body.
+//! that go between its key bindings (up to the first empty line) and its body. What only a rare
+//! call needs stands behind the usual one's end: `-- Rare uses:` names the parts that go to the line
+//! `-- RARE PARTS`.
 
 use std::sync::LazyLock;
 
@@ -12,7 +14,7 @@ macro_rules! sources {
 
 const PARTS: &[(&str, &str)] = sources!(
     "lib/chunks" "lib/clock" "lib/clock_virtual" "lib/day" "lib/due" "lib/failures" "lib/finish"
-    "lib/ghosts" "lib/held" "lib/lanes" "lib/outcomes" "lib/repeats" "lib/state" "lib/text" "lib/tries"
+    "lib/ghosts" "lib/held" "lib/hold" "lib/lanes" "lib/outcomes" "lib/repeats" "lib/state" "lib/text" "lib/tries"
     "lib/wake"
 );
 
@@ -95,8 +97,9 @@ impl Scripts {
 impl Script {
     fn compose(source: &str, clock: Clock) -> Self {
         let (head, body) = source.split_once("\n\n").unwrap_or((source, ""));
-        let parts: String = listed(head, "Uses").map(|name| part(&name, clock)).collect();
-        let text = format!("{head}\n{parts}{body}");
+        let parts = |title| listed(head, title).map(|name| part(&name, clock)).collect::<String>();
+        let body = body.replace("-- RARE PARTS\n", &parts("Rare uses"));
+        let text = format!("{head}\n{}{body}", parts("Uses"));
         Self {
             sha: redis::Script::new(&text).get_hash().to_owned(),
             text,

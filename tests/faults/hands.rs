@@ -1,0 +1,163 @@
+//! Somebody's hand was at work, or a worker vanished: CASES at the level of the store.
+
+use crate::{
+    rig::{LEASE, Rig, queue},
+    world::{World, build, claim, enqueue, held, id, job, names, worker},
+};
+use sprag::{
+    RedisStore, State, Store, StoreError,
+    store::{Complete, Held, Pace, Swept},
+};
+
+async fn sweep(store: &RedisStore) -> Swept {
+    store.sweep(&queue(), Pace::Now).await.expect("sweep")
+}
+
+async fn complete(store: &RedisStore, held: Held) -> Result<(), StoreError> {
+    let done = [Complete { held, result: None }];
+    store.complete(&queue(), &done).await.expect("complete").remove(0)
+}
+
+async fn holding(jobs: &[&str]) -> (Rig, RedisStore, Vec<sprag::store::Claimed>) {
+    let rig = Rig::new().await;
+    let store = rig.direct();
+    enqueue(&store, jobs.iter().map(|name| job(name))).await;
+    let claimed = claim(&store, jobs.len()).await;
+    (rig, store, claimed)
+}
+
+/// CASES 1.
+#[tokio::test]
+async fn a_job_whose_lease_entry_is_gone_is_claimable_again_after_two_sweeps() {
+    let (rig, store, claimed) = holding(&["a"]).await;
+    rig.on::<()>("ZREM", "active", &["a"]).await;
+    assert_eq!(sweep(&store).await.reclaimed, 0);
+    assert_eq!(sweep(&store).await.reclaimed, 1);
+    let again = claim(&store, 9).await;
+    assert_eq!((names(&again), again[0].crash), (vec!["a"], 1));
+    assert!(claim(&store, 9).await.is_empty());
+    assert!(complete(&store, held(&claimed[0])).await.is_err(), "the old holder");
+    complete(&store, held(&again[0])).await.expect("the new one");
+    assert_eq!(store.queue(&queue()).await.expect("queue").unfinished, 0);
+}
+
+/// CASES 3.
+#[tokio::test]
+async fn a_lease_without_record_is_purged_in_the_sweep_that_reclaims_its_neighbour() {
+    let (rig, store, _) = holding(&["real", "phantom"]).await;
+    rig.on::<()>("HDEL", "jobs", &["phantom"]).await;
+    rig.advance(LEASE).await;
+    assert_eq!(sweep(&store).await.reclaimed, 1);
+    let info = store.queue(&queue()).await.expect("queue");
+    assert_eq!((info.active, info.pending, info.unfinished), (0, 1, 1));
+    assert_eq!(names(&claim(&store, 9).await), ["real"]);
+}
+
+/// CASES 3, a lease that nobody ever made.
+#[tokio::test]
+async fn a_lease_by_hand_for_an_unknown_id_does_not_stop_the_sweep() {
+    let (rig, store, _) = holding(&["real"]).await;
+    rig.on::<()>("ZADD", "active", &["1", "phantom"]).await;
+    rig.advance(LEASE).await;
+    assert_eq!(sweep(&store).await.reclaimed, 1);
+    let info = store.queue(&queue()).await.expect("queue");
+    assert_eq!((info.active, info.pending), (0, 1));
+    assert!(store.show(&queue(), &id("phantom")).await.is_err());
+}
+
+/// CASES 11.
+#[tokio::test]
+async fn a_complete_whose_reply_is_lost_succeeds_and_counts_once() {
+    let (rig, _, claimed) = holding(&["a"]).await;
+    let store = rig.store();
+    // The first complete teaches the proxy the script's name.
+    complete(&store, Held { id: id("nobody"), ..held(&claimed[0]) }).await.expect_err("not held");
+    rig.proxy.on("complete").drop_reply();
+    complete(&store, held(&claimed[0])).await.expect("success");
+    let info = store.queue(&queue()).await.expect("queue");
+    assert_eq!((info.completed_today, info.unfinished), (1, 0));
+    assert!(claim(&store, 9).await.is_empty());
+}
+
+/// CASES 14.
+#[tokio::test]
+async fn a_waiting_job_whose_record_is_gone_is_skipped_and_the_next_claimed_in_the_same_call() {
+    let rig = Rig::new().await;
+    let store = rig.direct();
+    enqueue(&store, ["a", "b"].map(job)).await;
+    rig.on::<()>("HDEL", "jobs", &["a"]).await;
+    let claimed = claim(&store, 1).await;
+    assert_eq!(names(&claimed), ["b"]);
+    assert_eq!(store.queue(&queue()).await.expect("queue").unfinished, 1);
+    complete(&store, held(&claimed[0])).await.expect("complete");
+    sweep(&store).await;
+    let dump = rig.dump().await;
+    for key in ["jobs", "active", "holder", "pending:4", "tries", "endings"] {
+        assert!(dump.get(key).is_empty(), "{key}: {:?}", dump.get(key));
+    }
+}
+
+/// CASES 14, while it runs: settling and reclaiming make no record again.
+#[tokio::test]
+async fn a_running_job_whose_record_is_gone_leaves_nothing_behind() {
+    let (rig, store, claimed) = holding(&["a", "b"]).await;
+    rig.on::<()>("DEL", "jobs", &[]).await;
+    complete(&store, held(&claimed[0])).await.expect("its holder is right");
+    rig.advance(LEASE).await;
+    assert_eq!(sweep(&store).await.reclaimed, 0);
+    let info = store.queue(&queue()).await.expect("queue");
+    assert_eq!((info.active, info.pending, info.unfinished), (0, 0, 0));
+    assert!(rig.dump().await.get("jobs").is_empty());
+}
+
+/// CASES 45.
+#[tokio::test]
+async fn an_enqueue_repeated_after_its_job_ran_gets_the_first_answer_and_no_second_run() {
+    let rig = Rig::new().await;
+    World::build(&rig, &rig.store()).await;
+    rig.empty().await;
+    let (store, struck) = (rig.store(), rig.proxy.struck("enqueue"));
+    rig.proxy.on("enqueue").hold_reply();
+    let call = tokio::spawn(async move { store.enqueue(&queue(), &build([job("a")])).await });
+    rig.proxy.wait_struck("enqueue", struck + 1).await;
+    let other = rig.direct();
+    complete(&other, held(&claim(&other, 1).await[0])).await.expect("it runs");
+    rig.proxy.cut_all();
+    let answer = call.await.expect("no panic").expect("enqueue").remove(0).expect("admitted");
+    assert_eq!((answer.state, answer.existing), (State::Pending, false));
+    assert!(claim(&other, 9).await.is_empty());
+    assert!(matches!(other.show(&queue(), &id("a")).await, Err(StoreError::NotFound(_))));
+}
+
+/// CASES 46, second half.
+#[tokio::test]
+async fn a_job_whose_record_was_deleted_by_hand_and_enqueued_again_never_runs_twice_at_once() {
+    let rig = Rig::new().await;
+    let store = rig.direct();
+    enqueue(&store, [job("a")]).await;
+    rig.on::<()>("HDEL", "jobs", &["a"]).await;
+    enqueue(&store, [job("a")]).await;
+    let claimed = claim(&store, 9).await;
+    assert_eq!(names(&claimed), ["a"]);
+    assert!(claim(&store, 9).await.is_empty());
+    complete(&store, held(&claimed[0])).await.expect("complete");
+    assert!(claim(&store, 9).await.is_empty());
+    assert_eq!(store.queue(&queue()).await.expect("queue").unfinished, 0);
+}
+
+/// CASES 46, with the two entries claimed apart.
+#[tokio::test]
+async fn a_second_entry_of_a_running_job_is_dropped() {
+    let rig = Rig::new().await;
+    let store = rig.direct();
+    enqueue(&store, [job("a")]).await;
+    rig.on::<()>("HDEL", "jobs", &["a"]).await;
+    enqueue(&store, [job("a"), job("b")]).await;
+    assert_eq!(names(&claim(&store, 1).await), ["a"]);
+    let next = store.claim(&queue(), &worker(), 1, LEASE).await.expect("claim");
+    assert!(next.jobs.is_empty() && next.more, "there is work behind what was dropped: {next:?}");
+    assert_eq!(names(&claim(&store, 1).await), ["b"]);
+    assert!(claim(&store, 1).await.is_empty());
+    let info = store.queue(&queue()).await.expect("queue");
+    assert_eq!((info.pending, info.active, info.unfinished), (0, 2, 2));
+}

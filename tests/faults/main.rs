@@ -1,0 +1,25 @@
+//! Facts that hold when the wire breaks, the server refuses, memory is full, or a script dies.
+//!
+//! * `rig` is what a test holds: a server, a proxy in front of it, stores, and a dump of all keys;
+//! * `world` is the state that every case starts from, `case` a call on it, `wire` what befalls it;
+//! * `matrix` runs every case under every fault; every other module holds the facts of one topic.
+//!
+//! Time is virtual unless a fact is about real time.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod case;
+mod rig;
+mod wire;
+mod world;
+
+mod callers;
+mod claims;
+mod connection;
+mod errors;
+mod hands;
+mod matrix;
+mod memory;
+mod scripts;
+mod stub;

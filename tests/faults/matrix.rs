@@ -1,0 +1,136 @@
+//! Repeats: every call that changes something × every fault of the wire. The answer is what it would
+//! have been, and so is every key: nothing was done twice.
+
+use crate::{
+    case::Case,
+    rig::{Rig, assert_same},
+    support::ANY_SCRIPT,
+    wire::Wire,
+};
+use sprag::RedisStore;
+
+/// A command that a case sends: its name, and how many of that name come before it.
+type Place = (String, u64);
+
+/// What a case comes to when nothing befalls it.
+struct Calm {
+    answer: String,
+    dump: crate::rig::Dump,
+    places: Vec<Place>,
+}
+
+async fn calm(rig: &Rig, case: Case) -> Calm {
+    // Through the proxy once: it learns the scripts' names, the server the scripts.
+    case.call(&rig.store(), &case.prepare(rig, &rig.store()).await).await;
+    let world = case.prepare(rig, &rig.direct()).await;
+    let count = |proxy: &crate::support::Proxy| {
+        [case.script(), "sadd", "sismember"].map(|name| (name, proxy.seen(name)))
+    };
+    let (scripts, before) = (rig.proxy.seen(ANY_SCRIPT), count(&rig.proxy));
+    let answer = case.call(&rig.store(), &world).await;
+    let after = count(&rig.proxy);
+    assert_eq!(rig.proxy.seen(ANY_SCRIPT) - scripts, after[0].1 - before[0].1, "one script");
+    let places = before.iter().zip(after).flat_map(|((name, before), (_, after))| {
+        (0..after - before).map(|skip| ((*name).to_owned(), skip))
+    });
+    case.settle_down(rig).await;
+    Calm { answer, dump: rig.dump().await.of_jobs(), places: places.collect() }
+}
+
+/// The case with one of its commands struck.
+async fn struck(
+    rig: &Rig,
+    case: Case,
+    wire: Wire,
+    (command, skip): &Place,
+) -> (String, RedisStore) {
+    let world = case.prepare(rig, &rig.direct()).await;
+    let (store, before) = (rig.store(), rig.proxy.struck(command));
+    wire.arm(&rig.proxy, command, *skip);
+    let (answer, ()) =
+        tokio::join!(case.call(&store, &world), wire.meanwhile(&rig.proxy, command, before));
+    assert_eq!(rig.proxy.struck(command) - before, wire.strikes(), "{case:?} {wire:?}: it strikes");
+    (answer, store)
+}
+
+async fn every_fault_on(case: Case) {
+    let rig = Rig::new().await;
+    let calm = calm(&rig, case).await;
+    for place in &calm.places {
+        for wire in Wire::ALL {
+            if place.0 != case.script() && !wire.befalls_plain_commands() {
+                continue;
+            }
+            let what = format!("{case:?}, {wire:?} on {place:?}");
+            let (answer, _store) = struck(&rig, case, wire, place).await;
+            if case.answers_the_same() {
+                assert_eq!(answer, calm.answer, "{what}");
+            }
+            case.settle_down(&rig).await;
+            let dump = rig.dump().await;
+            assert_same(&calm.dump, &dump.clone().of_jobs(), &what);
+            for reply in rig.proxy.release_late().await {
+                assert!(!reply.starts_with('-'), "{what}: the late request is answered {reply}");
+            }
+            assert_same(&dump, &rig.dump().await, &format!("{what}, then it arrives late"));
+        }
+    }
+}
+
+macro_rules! matrix {
+    ($($case:ident $fact:ident,)*) => {
+        $(
+            #[tokio::test]
+            async fn $fact() {
+                every_fault_on(Case::$case).await;
+            }
+        )*
+
+        #[test]
+        fn every_case_is_in_the_matrix() {
+            assert_eq!([$(Case::$case),*], Case::ALL);
+        }
+    };
+}
+
+matrix! {
+    EnqueuePlain enqueue_repeats,
+    EnqueueMixed enqueue_with_options_repeats,
+    EnqueueNewQueue enqueue_that_makes_a_queue_repeats,
+    EnqueueDuplicate enqueue_of_a_duplicate_repeats,
+    EnqueueConflict enqueue_of_a_conflict_repeats,
+    EnqueueBackpressure enqueue_into_a_full_queue_repeats,
+    EnqueueExisting enqueue_of_existing_jobs_repeats,
+    AtomicAdmitted atomic_enqueue_repeats,
+    AtomicDuplicate atomic_enqueue_of_a_duplicate_repeats,
+    AtomicBackpressure atomic_enqueue_into_a_full_queue_repeats,
+    ClaimOne claim_of_one_repeats,
+    ClaimAll claim_of_all_repeats,
+    ClaimTried claim_of_a_job_that_failed_repeats,
+    ClaimBroken claim_past_a_broken_record_repeats,
+    ClaimEmpty claim_of_nothing_repeats,
+    CompletePlain complete_repeats,
+    CompleteTried complete_of_a_job_that_failed_repeats,
+    CompleteWithResult complete_with_a_result_repeats,
+    CompleteStale complete_by_a_stale_holder_repeats,
+    RetryLater retry_repeats,
+    RetryExhausted retry_that_exhausts_repeats,
+    ArchiveWithError archive_repeats,
+    ArchiveWithKey archive_that_frees_a_key_repeats,
+    SnoozeOne snooze_repeats,
+    SnoozeSoon snooze_that_makes_the_next_due_time_repeats,
+    RequeueAll requeue_repeats,
+    RequeueBehindGhost requeue_in_front_of_a_ghost_repeats,
+    CancelWaiting cancel_of_waiting_jobs_repeats,
+    CancelActive cancel_of_active_jobs_repeats,
+    CancelRefused cancel_that_is_refused_repeats,
+    LimitSet limit_repeats,
+    LimitLifted lifting_a_limit_repeats,
+    LimitNewQueue limit_that_makes_a_queue_repeats,
+    Extend extend_repeats,
+    SweepPromotes promoting_repeats,
+    SweepReclaims reclaiming_repeats,
+    SweepEvicts evicting_repeats,
+    SweepMends mending_repeats,
+    SweepInSlices sweeping_in_slices_repeats,
+}

@@ -1,0 +1,188 @@
+//! A script dies half-way: no permission for one of its commands, or a key of the wrong type. Redis
+//! undoes nothing; no job is lost all the same.
+
+use crate::{
+    case::Case,
+    rig::{Dump, HOUR, Rig, key, other_queue, queue},
+    world::{claim, held},
+};
+use redis::cmd;
+use sprag::{
+    RedisStore, Store,
+    store::{Complete, Pace},
+};
+use std::collections::BTreeSet;
+
+const UNFINISHED: [&str; 10] =
+    ["plain", "kept", "last", "tried", "failed", "first", "second", "urgent", "keyed", "later"];
+/// The jobs that this case ends, if it does.
+fn ends(case: Case) -> &'static [&'static str] {
+    match case {
+        Case::CompletePlain => &["plain"],
+        Case::CompleteTried => &["tried"],
+        Case::CompleteWithResult | Case::ArchiveWithKey => &["kept"],
+        Case::RetryExhausted => &["last"],
+        Case::ArchiveWithError => &["plain"],
+        Case::CancelWaiting => &["first", "urgent", "keyed", "later", "failed"],
+        Case::CancelActive => &["plain", "kept"],
+        Case::ClaimBroken => &["first"],
+        _ => &[],
+    }
+}
+
+/// The commands by which scripts write.
+const WRITES: [&str; 8] = ["hdel", "hincrby", "hset", "lpush", "ltrim", "rpush", "zadd", "zrem"];
+
+/// The write commands that the case sends, by the server's own count.
+async fn writes_of(rig: &Rig, case: Case) -> Vec<&'static str> {
+    let world = case.prepare(rig, &rig.direct()).await;
+    rig.run::<()>(cmd("CONFIG").arg("RESETSTAT")).await;
+    case.call(&rig.direct(), &world).await;
+    let stats: String = rig.run(cmd("INFO").arg("commandstats")).await;
+    let sent = |name: &&str| stats.contains(&format!("cmdstat_{name}:"));
+    WRITES.into_iter().filter(sent).collect()
+}
+
+async fn permit(rig: &Rig, command: &str, sign: char) {
+    let rule = format!("{sign}{command}");
+    rig.run::<()>(cmd("ACL").arg("SETUSER").arg("default").arg(rule)).await;
+}
+
+async fn dies_without(case: Case, command: &str, rig: &Rig) {
+    let what = format!("{case:?} without {command}");
+    let world = case.prepare(rig, &rig.direct()).await;
+    let store = rig.direct();
+    permit(rig, command, '-').await;
+    let answer = case.call(&store, &world).await;
+    permit(rig, command, '+').await;
+    assert!(answer.contains("Backend("), "{what}: {answer}");
+    nothing_is_lost(&rig.dump().await, case, &what);
+
+    // A repeat may be refused by now, for what the first call did; what counts is what follows.
+    case.call(&store, &world).await;
+    nothing_is_lost(&rig.dump().await, case, &format!("{what}, repeated"));
+    all_come_to_an_end(rig, &store, case, &what).await;
+}
+
+/// Every job that was there has its record and a place, unless this call was to end it.
+fn nothing_is_lost(dump: &Dump, case: Case, what: &str) {
+    let records: BTreeSet<_> = dump.names("jobs").into_iter().collect();
+    for name in UNFINISHED {
+        let mut places = dump.places_of(name);
+        if case == Case::SweepMends && dump.names("holder").contains(&name) {
+            places.push("holder, to be mended".to_owned());
+        }
+        let ended = ends(case).contains(&name) && case.script() == "complete";
+        if !records.contains(name) {
+            assert!(ended, "{what}: the record of {name} is gone");
+        } else {
+            assert!(!places.is_empty(), "{what}: {name} is nowhere");
+        }
+    }
+}
+
+/// Every job that was not ended can be run to its end: workers come back, time goes by.
+async fn all_come_to_an_end(rig: &Rig, store: &RedisStore, case: Case, what: &str) {
+    let mut ran = BTreeSet::new();
+    for _ in 0..6 {
+        rig.advance(2 * HOUR).await;
+        store.sweep(&queue(), Pace::Now).await.expect("sweep");
+        let claimed = claim(store, 1_000).await;
+        ran.extend(claimed.iter().map(|job| job.id.to_string()));
+        let jobs: Vec<_> =
+            claimed.iter().map(|job| Complete { held: held(job), result: None }).collect();
+        let outcomes = store.complete(&queue(), &jobs).await.expect("complete");
+        assert!(outcomes.iter().all(Result::is_ok), "{what}: {outcomes:?}");
+    }
+    for name in UNFINISHED.iter().filter(|name| !ends(case).contains(name)) {
+        assert!(ran.contains(*name), "{what}: {name} never ran");
+    }
+    let dump = rig.dump().await;
+    for name in UNFINISHED {
+        let states = ["completed", "archived", "cancelled"];
+        let open = dump.places_of(name).into_iter().find(|place| !states.contains(&place.as_str()));
+        assert_eq!(open, None, "{what}: {name} is still open");
+    }
+}
+
+#[tokio::test]
+async fn a_script_that_may_not_send_one_of_its_commands_loses_no_job() {
+    let rig = Rig::new().await;
+    for case in all_but_new_queues() {
+        for command in writes_of(&rig, case).await {
+            dies_without(case, command, &rig).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_key_of_the_wrong_type_is_backend_and_loses_no_job() {
+    let rig = Rig::new().await;
+    for case in all_but_new_queues() {
+        for key in keys_written(&rig, case).await {
+            meets_wrong_type(case, &key, &rig).await;
+        }
+    }
+}
+
+/// The keys of the queue that the case changes.
+async fn keys_written(rig: &Rig, case: Case) -> Vec<String> {
+    let world = case.prepare(rig, &rig.direct()).await;
+    let before = rig.dump().await;
+    case.call(&rig.direct(), &world).await;
+    let mut keys = before.keys_changed(&rig.dump().await);
+    keys.retain(|name| name.starts_with(&key(&queue(), "")));
+    keys
+}
+
+async fn meets_wrong_type(case: Case, key: &str, rig: &Rig) {
+    let what = format!("{case:?}, {key} of the wrong type");
+    let world = case.prepare(rig, &rig.direct()).await;
+    let store = rig.direct();
+    let aside = format!("{key}:aside");
+    let was_there: bool = rig.run(cmd("EXISTS").arg(key)).await;
+    if was_there {
+        rig.run::<()>(cmd("RENAME").arg(key).arg(&aside)).await;
+    }
+    rig.run::<()>(cmd("SET").arg(key).arg("by hand")).await;
+    let answer = case.call(&store, &world).await;
+    rig.run::<()>(cmd("DEL").arg(key)).await;
+    if was_there {
+        rig.run::<()>(cmd("RENAME").arg(&aside).arg(key)).await;
+    }
+    // Whether there is a token, and what is not there, is asked of a key of any type.
+    if !key.ends_with(":wake") || answer.contains("Err") {
+        assert!(answer.contains("Backend(") && answer.contains("WRONGTYPE"), "{what}: {answer}");
+    }
+    nothing_is_lost(&rig.dump().await, case, &what);
+    case.call(&store, &world).await;
+    all_come_to_an_end(rig, &store, case, &what).await;
+}
+
+/// One whose queue nobody has made has no job to lose.
+fn all_but_new_queues() -> impl Iterator<Item = Case> {
+    let elsewhere = [Case::EnqueueNewQueue, Case::ClaimEmpty, Case::LimitNewQueue];
+    Case::ALL.iter().copied().filter(move |case| !elsewhere.contains(case))
+}
+
+#[tokio::test]
+async fn every_write_command_of_every_script_is_sent_by_some_case() {
+    let rig = Rig::new().await;
+    let mut sent = BTreeSet::new();
+    for case in Case::ALL {
+        sent.extend(writes_of(&rig, *case).await.into_iter().map(|name| (case.script(), name)));
+    }
+    for script in Case::ALL.iter().map(|case| case.script()).collect::<BTreeSet<_>>() {
+        for command in WRITES.into_iter().filter(|command| names_command(script, command)) {
+            assert!(sent.contains(&(script, command)), "no case of {script} sends {command}");
+        }
+    }
+    assert!(!rig.dump().await.0.contains_key(&key(&other_queue(), "jobs")));
+}
+
+/// Whether the script's own text names the command.
+fn names_command(script: &str, command: &str) -> bool {
+    let path = format!("{}/lua/{script}.lua", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(path).expect("the script is there");
+    text.contains(&format!("'{}'", command.to_uppercase()))
+}

@@ -1,0 +1,93 @@
+//! A server that speaks RESP and answers scripts as a test wants it: by the book, or not.
+
+use crate::support::resp::{Frames, words};
+use std::{sync::Arc, time::Duration};
+use tokio::{
+    io::{AsyncWriteExt, split},
+    net::{TcpListener, TcpStream},
+    task::JoinHandle,
+};
+
+/// What a script call, or the password, is answered with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Reply {
+    /// These bytes.
+    Bytes(&'static str),
+    /// These bytes, then the end.
+    Cut(&'static str),
+    /// These bytes, then a reset.
+    Reset(&'static str),
+    /// Nothing.
+    Silence,
+}
+
+/// Gone with its handle, and its connections with it.
+pub(crate) struct Stub {
+    port: u16,
+    accepting: JoinHandle<()>,
+}
+
+impl Stub {
+    pub(crate) async fn answering(script: Reply) -> Self {
+        Self::start(script, Reply::Bytes("+OK\r\n")).await
+    }
+
+    /// Answers the password with this, and every command as a server without user would.
+    pub(crate) async fn refusing(password: Reply) -> Self {
+        Self::start(Reply::Bytes("-NOAUTH Authentication required.\r\n"), password).await
+    }
+
+    async fn start(script: Reply, password: Reply) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let port = listener.local_addr().expect("a bound address").port();
+        let replies = Arc::new((script, password));
+        let accepting = tokio::spawn(async move {
+            let mut connections = tokio::task::JoinSet::new();
+            while let Ok((client, _)) = listener.accept().await {
+                let replies = replies.clone();
+                connections.spawn(async move { serve(client, &replies.0, &replies.1).await });
+            }
+        });
+        Self { port, accepting }
+    }
+
+    pub(crate) fn url(&self, password: &str) -> String {
+        format!("redis://user:{password}@127.0.0.1:{}", self.port)
+    }
+}
+
+impl Drop for Stub {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+async fn serve(client: TcpStream, script: &Reply, password: &Reply) -> std::io::Result<()> {
+    let (read, mut write) = split(client);
+    let mut requests = Frames::new(read);
+    while let Some(request) = requests.next().await? {
+        let command = words(&request)?[0].to_ascii_lowercase();
+        let reply = match &*command {
+            b"evalsha" => *script,
+            b"auth" => *password,
+            b"script" => Reply::Bytes("$40\r\n0000000000000000000000000000000000000000\r\n"),
+            _ => Reply::Bytes("+OK\r\n"),
+        };
+        match reply {
+            Reply::Bytes(bytes) => write.write_all(bytes.as_bytes()).await?,
+            Reply::Cut(bytes) => {
+                write.write_all(bytes.as_bytes()).await?;
+                return write.shutdown().await;
+            }
+            Reply::Reset(bytes) => {
+                write.write_all(bytes.as_bytes()).await?;
+                // The bytes get there first.
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                let client = requests.into_inner().unsplit(write);
+                return client.set_zero_linger();
+            }
+            Reply::Silence => {}
+        }
+    }
+    Ok(())
+}

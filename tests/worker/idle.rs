@@ -1,0 +1,60 @@
+//! Idle workers cost next to nothing.
+
+use crate::bench::{Bench, HOUR, Log, Working, succeed, worker};
+use std::time::Duration;
+
+/// CASES 26.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_idle_workers_send_two_commands_a_second_each_at_most() {
+    let (bench, log) = (Bench::new().await, Log::new());
+    bench.task("later").delay(Duration::from_secs(60)).await.expect("admitted");
+    let working: Vec<_> =
+        (0..10).map(|_| Working::start(worker(&bench.other_client(), &log, succeed))).collect();
+    bench.until_blocked(10).await;
+    let before = commands(&bench).await;
+    let seconds = 6;
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+    let sent = commands(&bench).await - before;
+    assert!(sent <= 2 * 10 * seconds, "{sent} commands in {seconds} s");
+    assert!(sent > 0 && log.all().is_empty(), "they are there, and idle");
+    for working in working {
+        working.stop().await;
+    }
+}
+
+/// What workers send and scripts do not.
+async fn commands(bench: &Bench) -> u64 {
+    let mut sum = 0;
+    for name in ["evalsha", "eval", "blpop", "script|load", "sadd", "sismember", "publish"] {
+        sum += bench.sent(name).await;
+    }
+    sum
+}
+
+/// CASES 18.
+#[tokio::test]
+async fn a_job_without_a_handler_is_put_off_without_an_attempt_until_a_worker_knows_it() {
+    #[derive(serde::Serialize, serde::Deserialize)]
+    struct Unknown;
+    impl sprag::Job for Unknown {
+        const KIND: &'static str = "unknown";
+    }
+    let (bench, log) = (Bench::new().await, Log::new());
+    let old = Working::start(worker(&bench.client, &log, succeed));
+    let job = bench.client.enqueue(Unknown).id(crate::bench::id("a")).retention(HOUR);
+    job.await.expect("admitted");
+    bench.until("it to be put off", |info| info.scheduled == 1).await;
+    let job = bench.show("a").await;
+    assert_eq!((job.attempt, job.crash, job.errors.len()), (0, 0, 0));
+    let report = old.stop().await;
+    assert_eq!((report.snoozed, report.completed), (1, 0), "once, not in a loop");
+
+    let heard = log.clone();
+    let new = Working::start(worker(&bench.client, &log, succeed).handler(move |_: Unknown, _| {
+        heard.add("known");
+        async { Ok::<_, std::io::Error>(()) }
+    }));
+    log.wait("known", 1).await;
+    bench.until_done().await;
+    assert_eq!((bench.show("a").await.attempt, new.stop().await.completed), (0, 1));
+}

@@ -1,0 +1,88 @@
+//! A worker in a process of its own: this test program again, told to be a worker.
+
+use crate::bench::{Answer, Bench, Log, Task, client, ms, worker};
+use crate::support::PATIENCE;
+use sprag::{Client, Context};
+use std::{io::Read, process::Stdio, time::Duration};
+use tokio::process::{Child, Command};
+
+const URL: &str = "SPRAG_TEST_WORKER_URL";
+const SLEEP: &str = "SPRAG_TEST_WORKER_SLEEP_MS";
+/// Where such a worker puts the names of the jobs that it starts.
+const STARTED: &str = "test:started";
+
+pub(crate) const LEASE: Duration = Duration::from_secs(2);
+
+/// Killed with its handle.
+pub(crate) struct Process(Child);
+
+impl Process {
+    /// A worker with one slot, whose jobs take so long.
+    pub(crate) fn start(url: &str, sleep: Duration) -> Self {
+        let child = Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", "process::worker_process", "--nocapture"])
+            .env(URL, url)
+            .env(SLEEP, sleep.as_millis().to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .kill_on_drop(true)
+            .spawn();
+        Self(child.expect("it starts"))
+    }
+
+    pub(crate) async fn kill(mut self) {
+        self.0.kill().await.expect("it is killed");
+    }
+
+    /// SIGTERM; answers whether it ended well.
+    pub(crate) async fn terminate(mut self) -> bool {
+        let pid = self.0.id().expect("it runs").to_string();
+        let sent = std::process::Command::new("kill").args(["-TERM", &pid]).status();
+        assert!(sent.expect("`kill` runs").success());
+        // Waiting would close the pipe, and the worker end by that.
+        let _pipe = self.0.stdin.take();
+        let end = tokio::time::timeout(PATIENCE, self.0.wait()).await.expect("it ends in time");
+        end.expect("it is ours").success()
+    }
+}
+
+impl Bench {
+    /// Waits until a worker process starts a job; its name.
+    pub(crate) async fn started_elsewhere(&self) -> String {
+        let seconds = PATIENCE.as_secs().to_string();
+        let popped: Option<(String, String)> = self.run(&["BLPOP", STARTED, &seconds]).await;
+        popped.expect("a worker process starts a job").1
+    }
+}
+
+/// Not a test by itself: the worker of [`Process`].
+#[test]
+fn worker_process() {
+    let Ok(url) = std::env::var(URL) else { return };
+    // The pipe ends with the process that started this one: so does this one.
+    std::thread::spawn(|| {
+        let _ = std::io::stdin().read(&mut [0]);
+        std::process::exit(1);
+    });
+    let sleep = std::env::var(SLEEP).expect("set together").parse().expect("a number");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.expect("a runtime").block_on(be_a_worker(client(&url), &url, ms(sleep)));
+}
+
+async fn be_a_worker(client: Client, url: &str, sleep: Duration) {
+    let redis = redis::Client::open(url).expect("a url");
+    let connection = redis.get_multiplexed_async_connection().await.expect("a server");
+    let handler = move |task: Task, _: Context| {
+        let mut connection = connection.clone();
+        async move {
+            let mut push = redis::cmd("RPUSH");
+            push.arg(STARTED).arg(task.0);
+            push.query_async::<()>(&mut connection).await.expect("a server");
+            tokio::time::sleep(sleep).await;
+            Answer::Ok(())
+        }
+    };
+    let worker = worker(&client, &Log::new(), handler).lease(LEASE).concurrency(1);
+    worker.build().expect("worker").run().await;
+}

@@ -1,0 +1,86 @@
+//! Several queues.
+
+use crate::bench::{Bench, Log, Task, Working, id, ms, succeed, until_cancelled, worker};
+use sprag::{Context, QueueName, Worker};
+
+fn queue(name: &str) -> QueueName {
+    QueueName::new(name).expect("queue")
+}
+
+/// `count` jobs, all in one call.
+async fn fill(bench: &Bench, name: &str, count: usize) {
+    let task = |i| bench.task(&format!("{name}-{i}")).queue(queue(name)).envelope();
+    let tasks: Vec<_> = (0..count).map(|i| task(i).expect("valid")).collect();
+    bench.client.enqueue_envelopes(&tasks).await.expect("enqueue");
+}
+
+#[tokio::test]
+async fn two_full_queues_share_the_slots_by_their_weights() {
+    let (bench, log) = (Bench::new().await, Log::new());
+    fill(&bench, "heavy", 120).await;
+    fill(&bench, "light", 120).await;
+    let builder = worker(&bench.client, &log, succeed).concurrency(8);
+    let working = Working::start(builder.weighted_queue("heavy", 3).weighted_queue("light", 1));
+    log.wait("start", 120).await;
+    let starts = log.all();
+    let heavy = starts[..120].iter().filter(|start| start.starts_with("start heavy")).count();
+    assert!((80..=100).contains(&heavy), "{heavy} of 120 are of the queue of weight 3");
+    log.wait("start", 240).await;
+    assert_eq!(working.stop().await.completed, 240);
+}
+
+#[tokio::test]
+async fn what_one_queue_leaves_goes_to_the_other() {
+    let (bench, log) = (Bench::new().await, Log::new());
+    fill(&bench, "light", 4).await;
+    let builder = worker(&bench.client, &log, until_cancelled).concurrency(4).grace(ms(1));
+    let working = Working::start(builder.weighted_queue("empty", 9).weighted_queue("light", 1));
+    log.wait("start light", 4).await;
+    assert_eq!(working.stop().await.completed, 4);
+}
+
+#[tokio::test]
+async fn a_worker_is_woken_for_each_of_its_queues() {
+    let (bench, log) = (Bench::new().await, Log::new());
+    let names = ["one", "two", "three"];
+    let builder = worker(&bench.client, &log, succeed);
+    let working = Working::start(names.iter().fold(builder, |b, name| b.queue(name)));
+    for name in names.iter().rev() {
+        bench.until_blocked(1).await;
+        let enqueued = std::time::Instant::now();
+        fill(&bench, name, 1).await;
+        let delay = log.wait(&format!("start {name}"), 1).await.saturating_duration_since(enqueued);
+        assert!(delay < ms(1_000), "{name}: {delay:?}");
+    }
+    assert_eq!(working.stop().await.completed, 3);
+}
+
+/// CASES 34.
+#[tokio::test]
+async fn the_same_id_in_two_queues_is_two_jobs_and_cancelling_one_leaves_the_other_alone() {
+    let (bench, log) = (Bench::new().await, Log::new());
+    let handler = {
+        let log = log.clone();
+        move |_: Task, context: Context| {
+            let log = log.clone();
+            async move {
+                let queue = context.queue().clone();
+                log.add(&format!("run {queue}"));
+                context.cancelled().await;
+                log.add(&format!("told {queue}"));
+                Ok::<_, std::io::Error>(())
+            }
+        }
+    };
+    let builder = Worker::builder(&bench.client).handler(handler).lease(ms(300)).grace(ms(1));
+    let working = Working::start(builder.queue("one").queue("two"));
+    for name in ["one", "two"] {
+        bench.task("same").queue(queue(name)).await.expect("admitted");
+    }
+    log.wait("run", 2).await;
+    bench.client.store().cancel(&queue("one"), &[id("same")]).await.expect("cancel");
+    log.wait("told one", 1).await;
+    assert_eq!(log.count("told two"), 0);
+    let report = working.stop().await;
+    assert_eq!((report.completed, report.lost), (1, 1));
+}
