@@ -134,6 +134,7 @@ impl Link {
             Ok(made) => made.map_err(Fault::from),
             Err(_) => Err(Fault::unavailable("no answer in time while connecting")),
         };
+        let made = made.map_err(|fault| fault.at(self.client.get_connection_info().addr()));
         let mut gate = lock(&self.gate);
         match made {
             Ok(connection) => {
