@@ -32,10 +32,10 @@ async fn a_handler_that_stops_its_worker_completes_and_nothing_new_is_claimed() 
 async fn running_jobs_finish_within_the_grace_while_nothing_new_is_claimed() {
     let (bench, log) = (Bench::new().await, Log::new());
     let handler = |_, _| async {
-        tokio::time::sleep(ms(400)).await;
+        tokio::time::sleep(ms(1_200)).await;
         Ok(())
     };
-    let builder = worker(&bench.client, &log, handler).concurrency(3).lease(ms(200));
+    let builder = worker(&bench.client, &log, handler).concurrency(3).lease(ms(600));
     let working = Working::start(builder);
     bench.enqueue_batch(3).await;
     log.wait("start", 3).await;

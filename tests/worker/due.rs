@@ -30,12 +30,12 @@ async fn a_job_due_now_starts_at_once_though_another_is_due_in_ten_seconds() {
 async fn a_job_due_now_starts_at_once_in_whatever_order_things_come() {
     for order in ["worker later now", "later worker now", "later now worker", "now later worker"] {
         let (bench, log) = (Bench::new().await, Log::new());
-        let (mut working, mut enqueued) = (None, Instant::now());
+        let (mut working, mut enqueued) = (Vec::new(), Instant::now());
         for step in order.split(' ') {
             match step {
                 "later" => drop(bench.task("later").delay(LATER).await.expect("admitted")),
                 "now" => bench.enqueue(&["now"]).await,
-                _ => working = Some(Working::start(worker(&bench.client, &log, succeed))),
+                _ => working.push(Working::start(worker(&bench.client, &log, succeed))),
             }
             enqueued = Instant::now();
         }

@@ -6,7 +6,7 @@ use crate::bench::{
 use futures_util::future::BoxFuture;
 use sprag::{Context, State, store::Pace};
 
-const LEASE: std::time::Duration = ms(300);
+const LEASE: std::time::Duration = ms(600);
 
 /// Says when it is told to stop, and then claims success all the same.
 fn stubborn(log: &Log) -> impl Fn(Task, Context) -> BoxFuture<'static, Answer> + Clone + use<> {
