@@ -97,7 +97,7 @@ local ARCHIVED_RETENTION = 90 * 86400000
 
 -- Attempts and crashes of those that failed before, by place in `ids`.
 local function counts_of(ids)
-  return tonumber(settings[4] or 0) > 0 and #ids > 0 and call('HMGET', tries, unpack(ids)) or {}
+  return (tonumber(settings[4]) or 0) > 0 and #ids > 0 and call('HMGET', tries, unpack(ids)) or {}
 end
 
 if kept then
@@ -135,11 +135,11 @@ local looked, read, slice, gone, broken = 0, 0, 16, 0, {}
 local ghosts_used, ghost_left, trims = 0, {}, {}
 
 local function is_ghost(priority, id)
-  if tonumber(settings[3] or 0) <= 0 then
+  if (tonumber(settings[3]) or 0) <= 0 then
     return false
   end
   local name = priority .. ':' .. id
-  local left = ghost_left[name] or tonumber(call('HGET', ghosts, name) or 0)
+  local left = ghost_left[name] or (tonumber(call('HGET', ghosts, name)) or 0)
   if left <= 0 then
     return false
   end
@@ -197,7 +197,7 @@ local function look(priority)
   return length > want
 end
 
-local lanes, left = settings[5] or '4', false
+local lanes, left = known_lanes(settings[5]), false
 if not settings[1] then
   for priority in gmatch(lanes, '%d') do
     left = look(priority) or left
@@ -235,7 +235,7 @@ end
 
 -- Wake-ups chain: a claim that leaves claimable jobs leaves a token for the next worker.
 -- Where ghosts are left, what a lane holds may be nothing else.
-if left and tonumber(settings[3] or 0) > 0 then
+if left and (tonumber(settings[3]) or 0) > 0 then
   local entries = ghosts_used - settings[3]
   for priority in gmatch(lanes, '%d') do
     entries = entries + call('LLEN', lane(priority))

@@ -154,7 +154,7 @@ if atomic and limit and incoming > 0 and current + incoming > limit then
 end
 
 local function write_lanes()
-  local lanes = settings[3] or (made and '' or '4')
+  local lanes = made and not settings[3] and '' or known_lanes(settings[3])
   local seen = {}
   for priority = 9, 0, -1 do
     local list = lists[priority]

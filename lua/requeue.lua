@@ -14,7 +14,7 @@ for i = 4, #ARGV, 2 do
   ids[#ids + 1], fences[#fences + 1] = ARGV[i], ARGV[i + 1]
 end
 local entries = holders(ids, fences, true)
-local any_ghosts = tonumber(call('HGET', meta, 'ghosts') or 0) > 0
+local any_ghosts = (tonumber(call('HGET', meta, 'ghosts')) or 0) > 0
 for i, entry in ipairs(entries) do
   if entry then
     returned[#returned + 1] = ids[i]
@@ -27,7 +27,7 @@ end
 -- With g older entries of it in the lane to be skipped, the first g entries met are skipped: so
 -- g + 1 are pushed, and g more are to be skipped.
 local function push_front(id, priority)
-  local older = any_ghosts and tonumber(call('HGET', ghosts, priority .. ':' .. id) or 0) or 0
+  local older = any_ghosts and tonumber(call('HGET', ghosts, priority .. ':' .. id)) or 0
   for _ = 0, older do
     call('RPUSH', lane(priority), id)
   end

@@ -13,7 +13,7 @@ local PROMOTE, RECLAIM, EVICT, CALLERS, MEND, MAX_READ = 100, 50, 10, 100, 100, 
 local TEN_YEARS = 3650 * 86400000
 local settings = call('HMGET', meta, 'lanes', 'swept_at', 'paused', 'mend', 'ghosts',
   'unfinished')
-local lanes = settings[1] or '4'
+local lanes = known_lanes(settings[1])
 local again, unfinished, to_pending = false, 0, 0
 
 local function due_in(key, most)
@@ -83,9 +83,13 @@ local function forget_failures(ids)
   end
 end
 
--- What settling needs of a job whose lease ran out: its holder's entry, or its record's header.
+-- What settling needs of a job whose lease ran out: its holder's entry, or, where that is gone or
+-- broken, its record's header.
 local function entry_of(id, entry)
-  return entry or '0 - ' .. (match(call('HGET', jobs, id), '^at=%d+ (fp=%x+[^\n]-) kind=') or '')
+  if entry and match(entry, '^%d+ %S+ fp=') then
+    return entry
+  end
+  return '0 - ' .. (match(call('HGET', jobs, id), '^at=%d+ (fp=%x+[^\n]-) kind=') or '')
 end
 
 -- After the first crash a job is put back; after later ones it waits 5 s × 4^(crash - 2) ± 50 %.
@@ -104,7 +108,7 @@ local function reclaim()
   local back, gone = {}, {}
   local function crash_one(i)
     local id, entry = ids[i], entry_of(ids[i], entries[i])
-    local attempt, crash = match(counts[i] or '0 0', '^(%d+) (%d+)$')
+    local attempt, crash = tries_of(counts[i])
     crash = crash + 1
     new_counts[#new_counts + 1], new_counts[#new_counts + 2] = id, attempt .. ' ' .. crash
     new_lines[#new_lines + 1] = id
@@ -189,7 +193,7 @@ end
 open_writes()
 local promoted, reclaimed, evicted = promote(), 0, 0
 local first_due = earliest_due() or math.huge
-local swept_at = tonumber(settings[2] or 0)
+local swept_at = tonumber(settings[2]) or 0
 if ARGV[1] == 'now' or now < swept_at or now - swept_at >= 1000 then
   local promote_again = again
   again = false
@@ -210,7 +214,7 @@ local next_due = earliest_due()
 if to_pending > 0 or next_due and next_due < first_due then
   leave_wake()
 end
-local claimable = -tonumber(settings[5] or 0)
+local claimable = -(tonumber(settings[5]) or 0)
 for priority in gmatch(settings[3] and '' or lanes, '%d') do
   claimable = claimable + call('LLEN', lane(priority))
 end
