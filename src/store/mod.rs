@@ -149,6 +149,8 @@ pub trait Store: std::fmt::Debug + Send + Sync {
     ///   after later ones (5 s × 4^(crash − 2) ± 50 %, at most 10 years); a lease without a record
     ///   is dropped and no longer counted;
     /// * evicts finished jobs whose retention is over, with all that is kept of them;
+    /// * sets right the count of unfinished jobs, should a half-done call or somebody's hand have
+    ///   made it wrong;
     /// * gives a job that has a holder but no lease an expired one, so that the next sweep
     ///   reclaims it.
     async fn sweep(&self, queue: &QueueName, pace: Pace) -> Result<Swept, StoreError>;
