@@ -103,7 +103,7 @@ local MAX_LOOKED, MAX_READ = 1000, 1048576
 
 -- Attempts and crashes of those that failed before, by place in `ids`.
 local function counts_of(ids)
-  return tonumber(settings[4] or 0) > 0 and #ids > 0 and call('HMGET', tries, unpack(ids)) or {}
+  return (tonumber(settings[4]) or 0) > 0 and #ids > 0 and call('HMGET', tries, unpack(ids)) or {}
 end
 
 if kept then
@@ -143,11 +143,11 @@ local ghosts_used, ghost_left, trims = 0, {}, {}
 -- Entries of an id with ghosts are skipped first come, first skipped; a marked one only if the job
 -- is not pending.
 local function is_ghost(priority, id, marked)
-  if tonumber(settings[3] or 0) <= 0 then
+  if (tonumber(settings[3]) or 0) <= 0 then
     return false
   end
   local name = priority .. ':' .. id
-  local left = ghost_left[name] or tonumber(call('HGET', ghosts, name) or 0)
+  local left = ghost_left[name] or (tonumber(call('HGET', ghosts, name)) or 0)
   if left <= 0 or marked and not place_of(id) then
     return false
   end
@@ -225,7 +225,7 @@ local function look(priority)
   return length > want
 end
 
-local lanes, left = settings[5] or '4', false
+local lanes, left = known_lanes(settings[5]), false
 if not settings[1] then
   for priority in gmatch(lanes, '%d') do
     left = look(priority) or left
@@ -262,7 +262,7 @@ end
 
 -- Wake-ups chain: a claim that leaves claimable jobs leaves a token for the next worker.
 -- Where ghosts are left, what a lane holds may be nothing else.
-if left and tonumber(settings[3] or 0) > 0 then
+if left and (tonumber(settings[3]) or 0) > 0 then
   local entries = ghosts_used - settings[3]
   for priority in gmatch(lanes, '%d') do
     entries = entries + call('LLEN', lane(priority))

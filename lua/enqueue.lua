@@ -84,7 +84,8 @@ end
 -- of it counts as unfinished.
 local admitted, written, incoming, keys_taken, refusal = {}, 0, 0, {}, nil
 local lists, later, records, keys, timers = {}, {}, {}, {}, {}
-local lanes, first_due, look = settings[3] or (made and '' or '4'), nil, false
+local lanes = made and not settings[3] and '' or known_lanes(settings[3])
+local first_due, look = nil, false
 
 local function offence(i, word, details)
   if atomic then

@@ -13,7 +13,7 @@ local settings = call('HMGET', meta, 'unfinished', 'limit', 'paused', 'ghosts', 
 if not settings[1] then
   return redis.status_reply('MISSING')
 end
-local any_ghosts = tonumber(settings[4] or 0) > 0
+local any_ghosts = (tonumber(settings[4]) or 0) > 0
 
 -- When the job of a record was due.
 local function due_since(record)
@@ -27,7 +27,7 @@ local function oldest_in(priority)
   for i = #entries, 1, -1 do
     local id = string.match(entries[i], '^ ?(.*)$')
     local name = priority .. ':' .. id
-    skip[id] = skip[id] or any_ghosts and tonumber(call('HGET', ghosts, name) or 0) or 0
+    skip[id] = skip[id] or any_ghosts and tonumber(call('HGET', ghosts, name)) or 0
     if skip[id] > 0 then
       skip[id] = skip[id] - 1
     else
@@ -37,8 +37,8 @@ local function oldest_in(priority)
   end
 end
 
-local pending, oldest = -tonumber(settings[4] or 0), nil
-for priority in string.gmatch(settings[5] or '4', '%d') do
+local pending, oldest = -(tonumber(settings[4]) or 0), nil
+for priority in string.gmatch(known_lanes(settings[5]), '%d') do
   pending = pending + call('LLEN', lane(priority))
   local since = oldest_in(priority)
   oldest = since and math.min(since, oldest or since) or oldest
@@ -50,8 +50,8 @@ end
 local day = today()
 local counted = call('HMGET', stats, day .. ':completed', day .. ':failed')
 local rest = {
-  tonumber(settings[1]), tonumber(settings[2] or -1), settings[3] and 1 or 0,
-  oldest and math.max(now - oldest, 0) or -1, tonumber(counted[1] or 0), tonumber(counted[2] or 0),
+  tonumber(settings[1]) or 0, tonumber(settings[2]) or -1, settings[3] and 1 or 0,
+  oldest and math.max(now - oldest, 0) or -1, tonumber(counted[1]) or 0, tonumber(counted[2]) or 0,
 }
 for _, value in ipairs(rest) do
   reply[#reply + 1] = value

@@ -33,7 +33,7 @@ local function release_one(id, record)
   if deadline then
     timers[#timers + 1], timers[#timers + 2] = deadline, 'deadline ' .. id
   end
-  local attempt = match(call('HGET', tries, id) or '0', '^%d+')
+  local attempt = tries_of(call('HGET', tries, id))
   counts[#counts + 1], counts[#counts + 2] = id, attempt .. ' 0'
   released[#released + 1] = { priority_of(settling), id }
 end

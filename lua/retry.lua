@@ -22,7 +22,7 @@ local earlier = false
 
 local function fail(i, entry)
   local id, worker = ids[i], worker_of(entry)
-  local attempt, crash = match(counts[i] or '0 0', '^(%d+) (%d+)$')
+  local attempt, crash = tries_of(counts[i])
   attempt = attempt + 1
   local counted = ',"attempt":' .. attempt
   failed[#failed + 1] = id

@@ -4,7 +4,8 @@
 -- ARGV: shared|now, jitter (0 to 1)
 -- Reply: array of integers: again (0|1: a slice was full), promoted, reclaimed, quarantined,
 --        expired, evicted, claimable (0|1), ms until the next job is due (-1 none)
--- Cost: 10 commands a call with nothing to do; a slice touches at most 200 jobs. Repeats by nature
+-- Cost: 10 commands a call with nothing to do, 25 about once a
+-- second; a slice touches at most 200 jobs. Repeats by nature
 -- Uses: clock text chunks held release wake lanes due failures tries state ghosts day finish remember
 local answers, expiry, jobs, meta, active, holder, scheduled, retry, completed, archived, cancelled,
   quarantined, tries, errors, endings, results, wake, progress, unique, seen, ghosts, quarantine,
@@ -13,8 +14,8 @@ local answers, expiry, jobs, meta, active, holder, scheduled, retry, completed, 
 local PROMOTE, RECLAIM, EVICT, TIMERS, MEND, MAX_READ = 90, 20, 10, 40, 100, 1048576
 local TEN_YEARS = 3650 * 86400000
 local settings = call('HMGET', meta, 'lanes', 'swept_at', 'paused', 'mend', 'ghosts',
-  'unfinished', 'crash_limit', 'crash_window', 'max_archived', 'stats_day')
-local lanes = settings[1] or '4'
+  'unfinished', 'crash_limit', 'crash_window', 'max_archived', 'stats_day', 'tried')
+local lanes = known_lanes(settings[1])
 local again, unfinished, to_pending, read = false, 0, 0, 0
 
 local function due_in(key, most)
@@ -151,9 +152,13 @@ local function forget_failures(ids)
   end
 end
 
--- What settling needs of a job whose lease ran out: its holder's entry, or its record's header.
+-- What settling needs of a job whose lease ran out: its holder's entry, or, where that is gone or
+-- broken, its record's header.
 local function entry_of(id, entry)
-  return entry or '0 - ' .. (match(call('HGET', jobs, id), '^at=%d+ (fp=%x+[^\n]-) kind=') or '')
+  if entry and match(entry, '^%d+ %S+ fp=') then
+    return entry
+  end
+  return '0 - ' .. (match(call('HGET', jobs, id), '^at=%d+ (fp=%x+[^\n]-) kind=') or '')
 end
 
 -- After the first crash a job is put back; after later ones it waits 5 s × 4^(crash - 2) ± 50 %.
@@ -213,7 +218,7 @@ local function reclaim()
   local back, gone, ended = {}, {}, 0
   local function crash_one(i)
     local id, entry = ids[i], entry_of(ids[i], entries[i])
-    local attempt, crash = match(counts[i] or '0 0', '^(%d+) (%d+)$')
+    local attempt, crash = tries_of(counts[i])
     crash = crash + 1
     new_counts[#new_counts + 1], new_counts[#new_counts + 2] = id, attempt .. ' ' .. crash
     local fence, worker = match(entry, '^(%d+) (%S+)')
@@ -285,7 +290,7 @@ local function evict()
     evicted = evicted + evict_these(key, due_in(key, EVICT))
   end
   if settings[9] then
-    local beyond = math.min(call('ZCARD', archived) - settings[9], EVICT)
+    local beyond = math.min(call('ZCARD', archived) - (tonumber(settings[9]) or math.huge), EVICT)
     if beyond > 0 then
       again = again or beyond == EVICT
       evicted = evicted + evict_these(archived, call('ZRANGE', archived, 0, beyond - 1))
@@ -329,10 +334,30 @@ local function mend()
   call('HSET', meta, 'mend', scan[1])
 end
 
+-- Counters are right by themselves, unless a script died half-way or somebody's hand was at work.
+-- What they count is known at once: where they differ, they are set right.
+local function mend_counters()
+  local counted = -(tonumber(settings[5]) or 0)
+  for priority in gmatch(lanes, '%d') do
+    counted = counted + call('LLEN', lane(priority))
+  end
+  for _, key in ipairs({ scheduled, active, retry }) do
+    counted = counted + call('ZCARD', key)
+  end
+  if settings[6] and settings[6] ~= int(counted) then
+    call('HSET', meta, 'unfinished', int(counted))
+  end
+  local tried = call('HLEN', tries)
+  if settings[11] and settings[11] ~= int(tried) then
+    call('HSET', meta, 'tried', tried)
+  end
+end
+
 open_writes()
-local swept_at = tonumber(settings[2] or 0)
+local swept_at = tonumber(settings[2]) or 0
 local thorough = ARGV[1] == 'now' or now < swept_at or now - swept_at >= 1000
 if thorough then
+  mend_counters()
   work_off_timers()
   write_finished({ archived = archived })
   ends_at, ending_texts, tokens, owners, deadlines = {}, {}, {}, {}, {}
@@ -363,7 +388,7 @@ local next_due = earliest_due()
 if to_pending > 0 or next_due and next_due < first_due then
   leave_wake()
 end
-local claimable = -tonumber(call('HGET', meta, 'ghosts') or 0)
+local claimable = -(tonumber(call('HGET', meta, 'ghosts')) or 0)
 for priority in gmatch(settings[3] and '' or lanes, '%d') do
   claimable = claimable + call('LLEN', lane(priority))
 end

@@ -79,19 +79,22 @@ impl Client {
     ///
     /// # Errors
     /// The call's own: `Duplicate`, `IdConflict`, `Backpressure`, `Invalid`; `Unavailable` when the
-    /// store stayed away for the whole repeat budget: the job may have been enqueued, and the same
-    /// call with the same id is safe.
+    /// store stayed away for the whole repeat budget: the job may have been enqueued. With an
+    /// [`id`](Enqueue::id) or a unique key of the caller's own the same call again is safe.
     pub fn enqueue<J: Job>(&self, job: J) -> Enqueue {
         let max_payload = self.max_payload;
         let builder = builder(&job).map(|builder| builder.max_payload(max_payload));
         Enqueue { client: self.clone(), builder }
     }
 
-    /// Enqueues many jobs, each judged by itself: a result per job, in order.
+    /// Enqueues many jobs with their types' options, each judged by itself: a result per job, in
+    /// order. For options or ids of their own, make each by [`Enqueue::envelope`] and hand them to
+    /// [`enqueue_envelopes`](Client::enqueue_envelopes).
     ///
     /// # Errors
     /// `Invalid` if a job cannot be encoded, before anything is sent; `Unavailable` or `Backend` if
-    /// a call failed, when those before it may have been applied: the same ids are safe to repeat.
+    /// a call failed: some jobs may have been enqueued, under ids that the caller does not know. Who
+    /// wants to repeat that safely gives them ids or unique keys.
     pub async fn enqueue_many<J: Job>(
         &self,
         jobs: impl IntoIterator<Item = J>,
@@ -180,19 +183,28 @@ pub struct Enqueue {
 }
 
 impl Enqueue {
-    fn with(mut self, change: impl FnOnce(EnvelopeBuilder) -> EnvelopeBuilder) -> Self {
-        self.builder = self.builder.map(change);
+    fn with(self, change: impl FnOnce(EnvelopeBuilder) -> EnvelopeBuilder) -> Self {
+        self.try_with(|builder| Ok(change(builder)))
+    }
+
+    /// The first option out of bounds is what `.await` answers.
+    fn try_with(
+        mut self,
+        change: impl FnOnce(EnvelopeBuilder) -> Result<EnvelopeBuilder, StoreError>,
+    ) -> Self {
+        self.builder = self.builder.and_then(change);
         self
     }
 
-    /// Another queue than the type's.
-    pub fn queue(self, queue: QueueName) -> Self {
-        self.with(|job| job.queue(queue))
+    /// Another queue than the type's: 1 to 64 of `A-Z a-z 0-9 . _ -`.
+    pub fn queue(self, queue: impl AsRef<str>) -> Self {
+        self.try_with(|job| Ok(job.queue(QueueName::new(queue)?)))
     }
 
-    /// An id of the caller's own: a repeat with the same id and content is answered *existing*.
-    pub fn id(self, id: JobId) -> Self {
-        self.with(|job| job.id(id))
+    /// An id of the caller's own, 1 to 128 printable ASCII characters: a repeat with the same id and
+    /// content is answered *existing*.
+    pub fn id(self, id: impl AsRef<str>) -> Self {
+        self.try_with(|job| Ok(job.id(JobId::new(id)?)))
     }
 
     /// Due so long after Redis has accepted it: whole ms, 1 ms to 10 years.
@@ -206,12 +218,13 @@ impl Enqueue {
         self.with(|job| job.run_at(when))
     }
 
-    /// 0 to 9, higher first.
+    /// 0 to 9, higher first, 4 by default.
     pub fn priority(self, priority: u8) -> Self {
         self.with(|job| job.priority(priority))
     }
 
-    /// 1 to 1,000.
+    /// Failed attempts before the job is archived: 1 to 1,000, 25 by default. When the next one comes
+    /// is the worker's [`backoff`](crate::worker::WorkerBuilder::backoff).
     pub fn max_attempts(self, attempts: u32) -> Self {
         self.with(|job| job.max_attempts(attempts))
     }
@@ -236,9 +249,9 @@ impl Enqueue {
         self.with(|job| job.unique(unique))
     }
 
-    /// The tenant inside the queue.
-    pub fn partition(self, partition: Partition) -> Self {
-        self.with(|job| job.partition(partition))
+    /// The tenant inside the queue: at most 128 bytes. Stored and shown.
+    pub fn partition(self, partition: impl AsRef<str>) -> Self {
+        self.try_with(|job| Ok(job.partition(Partition::new(partition)?)))
     }
 
     /// Adds a header.

@@ -16,7 +16,7 @@ local function holders(ids, fences, settles)
 end
 
 local function worker_of(entry)
-  return match(entry, '^%d+ (%S+)')
+  return match(entry, '^%d+ (%S+)') or '-'
 end
 
 -- The first write of a script that must work when memory is full: a deletion is allowed then, and

@@ -27,7 +27,9 @@ local function hold(ids, records, settling, counts, last_fence, lease_ends)
       return '0', taken
     end
   end
-  local fence = int(math.max((last_fence or 0) + 1, now_us))
+  local last = tonumber(last_fence) or 0
+  -- Beyond 2^53 numbers lose steps: a fence that high is not one of ours.
+  local fence = int(math.max(last < 2 ^ 53 and last + 1 or 0, now_us))
   local prefix, entries = fence .. ' ' .. ARGV[4] .. ' ', {}
   for i = 1, left do
     local tried = counts[i] and ' tried=1' or ''

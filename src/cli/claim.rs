@@ -41,18 +41,15 @@ pub(crate) async fn claim(global: &Global, args: Args) -> Result<(), Failure> {
         out::talk(global, "nothing to claim");
         return Ok(());
     }
-    let header = ["id", "kind", "attempt", "crash", "fence", "payload"];
-    out::table(header, jobs.iter().map(row).collect())
+    out::table(["id", "fence", "kind", "payload"], jobs.iter().map(row).collect())
 }
 
-fn row(job: &Claimed) -> [String; 6] {
+fn row(job: &Claimed) -> [String; 4] {
     let (kind, payload) = match &job.envelope {
         Ok((envelope, _)) => (envelope.kind().to_string(), Shown::of(envelope).text().to_owned()),
         Err(why) => ("?".to_owned(), why.to_string()),
     };
-    let (attempt, crash, fence) =
-        (job.attempt.to_string(), job.crash.to_string(), job.fence.to_string());
-    [job.id.to_string(), kind, attempt, crash, fence, out::cut(&payload, 200)]
+    [job.id.to_string(), job.fence.to_string(), kind, out::cut(&payload, 60)]
 }
 
 #[derive(Serialize)]

@@ -2,7 +2,7 @@
 
 use crate::{args::Global, fail::Failure};
 use sprag::{
-    Namespace, RedisStore, StoreError,
+    Client, Namespace, RedisStore, StoreError,
     store::{Callers, RedisStoreBuilder},
 };
 use std::time::Duration;
@@ -12,14 +12,22 @@ const BUDGET: Duration = Duration::from_secs(3);
 
 /// The store of a command. Settlements name themselves, so that the same command again succeeds.
 pub(crate) fn store(global: &Global) -> Result<RedisStore, Failure> {
+    Ok(named(global)?.repeat_budget(BUDGET).callers(Callers::PerSettlement).build()?)
+}
+
+/// The store with the library's usual settings, for a process that goes on.
+pub(crate) fn client(global: &Global) -> Result<Client, Failure> {
+    Ok(Client::new(named(global)?.build()?))
+}
+
+fn named(global: &Global) -> Result<RedisStoreBuilder, StoreError> {
     let url = given_url(global).unwrap_or_else(|| "redis://127.0.0.1:6379".to_owned());
     let namespace = match (&global.namespace, env("SPRAG_NAMESPACE")) {
         (Some(namespace), _) => namespace.clone(),
         (None, Some(name)) => Namespace::new(name)?,
         (None, None) => Namespace::default(),
     };
-    let store = builder(&url)?.namespace(namespace);
-    Ok(store.repeat_budget(BUDGET).callers(Callers::PerSettlement).build()?)
+    Ok(builder(&url)?.namespace(namespace))
 }
 
 /// A store on this server; `memory://` is refused.

@@ -22,9 +22,9 @@ use std::{path::PathBuf, process::ExitCode, time::Duration};
 pub(crate) struct Args {
     pub(crate) queue: QueueName,
     kind: Kind,
-    /// A JSON text, @file, or - for stdin
-    #[arg(default_value = "null", conflicts_with = "from")]
-    payload: String,
+    /// A JSON text, @file, or - for stdin [default: null, or no bytes if raw]
+    #[arg(conflicts_with = "from", allow_negative_numbers = true)]
+    payload: Option<String>,
     /// An id of your own: the same id and content again is a success
     #[arg(long, conflicts_with = "from")]
     id: Option<JobId>,
@@ -191,7 +191,12 @@ pub(crate) async fn enqueue(global: &Global, args: Box<Args>) -> Result<ExitCode
     if args.from.is_some() {
         return from_file::enqueue(global, &args).await;
     }
-    let job = [args.envelope(payload::read(&args.payload)?)?];
+    let payload = match (&args.payload, args.codec) {
+        (Some(payload), _) => payload::read(payload)?,
+        (None, CodecArg::Json) => b"null".to_vec(),
+        (None, CodecArg::Raw) => Vec::new(),
+    };
+    let job = [args.envelope(payload)?];
     let store = connect::store(global)?;
     let outcome = store.enqueue(&args.queue, &job).await?.pop();
     let missing = || StoreError::Backend("no outcome".to_owned());

@@ -1,5 +1,6 @@
 //! Errors: one object or one line on stderr, and an exit code by variant.
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sprag::StoreError;
 use std::{
@@ -47,16 +48,10 @@ impl Failure {
     pub(crate) fn report(&self, json: bool) -> ExitCode {
         let (object, code) = match self {
             Self::BrokenPipe => return ExitCode::SUCCESS,
-            Self::Store { error, line } => {
-                let mut object = fields(error);
-                if let Some(line) = line {
-                    object.insert("line".to_owned(), json!(line));
-                }
-                (object, exit_code(error))
-            }
-            Self::Other(error) => (plain("other", &format!("{error:#}")), 1),
+            Self::Store { error, line } => (Object::of(error, *line), exit_code(error)),
+            Self::Other(error) => (Object::plain("other", &format!("{error:#}")), 1),
         };
-        say(&object, json);
+        object.say(json);
         ExitCode::from(code)
     }
 }
@@ -71,56 +66,61 @@ pub(crate) fn usage(error: &clap::Error, json: bool) -> ExitCode {
     let text = error.render().to_string();
     if json {
         let first = text.lines().next().unwrap_or_default();
-        say(&plain("invalid", first.strip_prefix("error: ").unwrap_or(first)), true);
+        Object::plain("invalid", first.strip_prefix("error: ").unwrap_or(first)).say(true);
     } else {
         let _ = writeln!(std::io::stderr(), "{}", redacted(text.trim_end()));
     }
     ExitCode::from(2)
 }
 
-fn say(object: &Map<String, Value>, json: bool) {
-    let text = |name| object.get(name).and_then(Value::as_str).unwrap_or_default();
-    let line = match (json, object.get("line")) {
-        (true, _) => Value::Object(object.clone()).to_string(),
-        (false, Some(line)) => format!("sprag: line {line}: {}", text("message")),
-        (false, None) => format!("sprag: {}", text("message")),
-    };
-    // If nobody reads stderr there is nobody left to tell.
-    let _ = writeln!(std::io::stderr(), "{}", redacted(&line));
+/// What an error tells: variant, message, the variant's fields, and the line of a file.
+#[derive(Debug, Serialize)]
+pub(crate) struct Object {
+    error: &'static str,
+    message: String,
+    #[serde(flatten)]
+    fields: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
 }
 
-fn plain(error: &str, message: &str) -> Map<String, Value> {
-    Map::from_iter([
-        ("error".to_owned(), json!(error)),
-        ("message".to_owned(), json!(redacted(message))),
-    ])
-}
-
-/// The object that tells this error: variant, message, then the variant's fields.
-pub(crate) fn fields(error: &StoreError) -> Map<String, Value> {
-    let (name, rest) = match error {
-        StoreError::Duplicate { existing_id, replaced } => {
-            ("duplicate", json!({ "existing_id": existing_id, "replaced": replaced }))
-        }
-        StoreError::IdConflict { job_id } => ("id_conflict", json!({ "job_id": job_id })),
-        StoreError::Quarantined { fingerprint } => {
-            ("quarantined", json!({ "fingerprint": fingerprint }))
-        }
-        StoreError::Backpressure { queue, limit, current, incoming } => (
-            "backpressure",
-            json!({ "queue": queue, "limit": limit, "current": current, "incoming": incoming }),
-        ),
-        StoreError::LeaseRejected { job_id } => ("lease_rejected", json!({ "job_id": job_id })),
-        StoreError::Unavailable(_) => ("unavailable", Value::Null),
-        StoreError::NotFound(_) => ("not_found", Value::Null),
-        StoreError::Invalid(_) => ("invalid", Value::Null),
-        StoreError::Backend(_) => ("backend", Value::Null),
-    };
-    let mut object = plain(name, &error.to_string());
-    if let Value::Object(rest) = rest {
-        object.extend(rest);
+impl Object {
+    fn plain(error: &'static str, message: &str) -> Self {
+        Self { error, message: redacted(message), fields: Map::new(), line: None }
     }
-    object
+
+    pub(crate) fn of(error: &StoreError, line: Option<usize>) -> Self {
+        let (name, fields) = match error {
+            StoreError::Duplicate { existing_id, replaced } => {
+                ("duplicate", json!({ "existing_id": existing_id, "replaced": replaced }))
+            }
+            StoreError::IdConflict { job_id } => ("id_conflict", json!({ "job_id": job_id })),
+            StoreError::Quarantined { fingerprint } => {
+                ("quarantined", json!({ "fingerprint": fingerprint }))
+            }
+            StoreError::Backpressure { queue, limit, current, incoming } => (
+                "backpressure",
+                json!({ "queue": queue, "limit": limit, "current": current, "incoming": incoming }),
+            ),
+            StoreError::LeaseRejected { job_id } => ("lease_rejected", json!({ "job_id": job_id })),
+            StoreError::Unavailable(_) => ("unavailable", Value::Null),
+            StoreError::NotFound(_) => ("not_found", Value::Null),
+            StoreError::Invalid(_) => ("invalid", Value::Null),
+            StoreError::Backend(_) => ("backend", Value::Null),
+        };
+        let fields = fields.as_object().cloned().unwrap_or_default();
+        Self { fields, line, ..Self::plain(name, &error.to_string()) }
+    }
+
+    fn say(&self, json: bool) {
+        let text = match (json, self.line) {
+            (true, _) => serde_json::to_string(self).unwrap_or_default(),
+            (false, Some(line)) => format!("sprag: line {line}: {}", self.message),
+            (false, None) => format!("sprag: {}", self.message),
+        };
+        // If nobody reads stderr there is nobody left to tell.
+        let _ = writeln!(std::io::stderr(), "{text}");
+    }
 }
 
 pub(crate) fn exit_code(error: &StoreError) -> u8 {
@@ -147,6 +147,8 @@ pub(crate) fn redacted(text: &str) -> String {
         kept.push_str(before);
         let end = after.find(|c: char| c.is_whitespace()).unwrap_or(after.len());
         rest = match after[..end].rfind('@') {
+            // The form of a URL, in a text that explains it.
+            Some(_) if after.starts_with("[user:password@]") => after,
             Some(at) => {
                 kept.push_str("***");
                 &after[at..]
@@ -166,6 +168,7 @@ mod tests {
         for (text, shown) in [
             ("no url", "no url"),
             ("redis://h:1/0", "redis://h:1/0"),
+            ("redis://[user:password@]host", "redis://[user:password@]host"),
             ("'redis://:s3cret@h' found", "'redis://***@h' found"),
             ("a redis://u:p@ss/w@h b x://y:z@i", "a redis://***@h b x://***@i"),
         ] {

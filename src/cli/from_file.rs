@@ -46,6 +46,10 @@ async fn atomic(
     while let Some((line, text)) = lines.next()? {
         jobs.push(args.envelope(text).map_err(|error| Failure::Store { error, line: Some(line) })?);
         numbers.push(line);
+        if jobs.len() > MAX_BATCH {
+            // Too many already: the store says so.
+            break;
+        }
     }
     let done = store.enqueue_atomic(&args.queue, &jobs).await.map_err(|refused| {
         let line = refused.index.and_then(|index| numbers.get(index)).copied();
@@ -141,9 +145,7 @@ impl Run<'_> {
             self.code = fail::exit_code(error);
         }
         if self.global.json {
-            let mut object = fail::fields(error);
-            object.insert("line".to_owned(), line.into());
-            return out::object(&object);
+            return out::object(&fail::Object::of(error, Some(line)));
         }
         out::talk(self.global, &format!("line {line}: {error}"));
         Ok(())

@@ -5,7 +5,6 @@
 #![allow(clippy::print_stdout, reason = "a command's data goes to stdout")]
 
 mod args;
-mod base64;
 mod claim;
 mod connect;
 mod demo;

@@ -1,7 +1,7 @@
 //! Data on stdout, talk on stderr.
 
 use crate::{args::Global, fail::Failure};
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
 
@@ -29,6 +29,12 @@ pub(crate) fn table<const N: usize>(
     let mut table = empty_table();
     table.set_header(header);
     table.add_rows(rows.into_iter().map(|row| row.map(|cell| visible(&cell))));
+    for (index, name) in header.iter().enumerate() {
+        // These are copied into the next command.
+        if let Some(column) = table.column_mut(index).filter(|_| ["id", "fence"].contains(name)) {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
+    }
     // Numbers stand below each other.
     for index in 0..N {
         let numbers = table.column_cells_iter(index).flatten().all(is_number);

@@ -1,7 +1,8 @@
 //! Payloads: read from an argument, a file or stdin; shown as JSON if they can be.
 
-use crate::{base64, fail::Failure};
+use crate::fail::Failure;
 use anyhow::Context;
+use base64::{Engine, prelude::BASE64_STANDARD};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::value::RawValue;
@@ -62,7 +63,7 @@ impl Shown {
             Codec::MsgPack => msgpack_as_json(bytes),
             Codec::Raw => None,
         };
-        json.map_or_else(|| Self::PayloadBase64(base64::encode(bytes)), Self::Payload)
+        json.map_or_else(|| Self::PayloadBase64(BASE64_STANDARD.encode(bytes)), Self::Payload)
     }
 
     pub(crate) fn text(&self) -> &str {
@@ -108,6 +109,6 @@ mod tests {
         assert_eq!(shown(b"\xc4\x01a", Codec::MsgPack), r#"{"payload_base64":"xAFh"}"#);
         assert_eq!(shown(b"no json", Codec::Json), r#"{"payload_base64":"bm8ganNvbg=="}"#);
         assert_eq!(shown(b"1", Codec::Raw), r#"{"payload_base64":"MQ=="}"#);
-        assert_eq!(shown(&[0x91; 10_000], Codec::MsgPack).len(), 13_356);
+        assert_eq!(shown(&[0x91; 10_000], Codec::MsgPack).len(), 13_357);
     }
 }

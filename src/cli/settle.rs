@@ -70,7 +70,7 @@ pub(crate) struct CompleteArgs {
     #[command(flatten)]
     job: Job,
     /// A JSON text, @file, or - for stdin; kept as long as the job is
-    #[arg(long, value_name = "JSON")]
+    #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     result: Option<String>,
 }
 
@@ -89,7 +89,7 @@ pub(crate) struct RetryArgs {
     #[command(flatten)]
     job: Job,
     /// What went wrong
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     error: String,
     /// When to try again [default: 15 s + (attempt - 1)^4 s, at most a day, ± 15 %]
     #[arg(long, value_name = "DUR", value_parser = units::duration)]
@@ -128,7 +128,7 @@ pub(crate) struct ArchiveArgs {
     #[command(flatten)]
     job: Job,
     /// What went wrong
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     error: Option<String>,
     /// Its payload cannot be decoded
     #[arg(long)]

@@ -166,6 +166,7 @@ impl Envelope {
         }
         for (field, when) in [("run_at", Some(self.run_at)), ("deadline", self.deadline)] {
             match when {
+                Some(When::In(delay)) if field == "run_at" => drop(time::checked("delay", delay)?),
                 Some(When::In(delay)) => drop(time::checked(field, delay)?),
                 Some(When::At(at)) => drop(time::checked_at(field, at)?),
                 Some(When::Now) | None => {}

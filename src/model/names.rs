@@ -55,6 +55,12 @@ macro_rules! name {
             }
         }
 
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
         impl Borrow<str> for $name {
             fn borrow(&self) -> &str {
                 &self.0
@@ -124,6 +130,12 @@ impl Partition {
 
     /// The text.
     pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl AsRef<str> for Partition {
+    fn as_ref(&self) -> &str {
         &self.0
     }
 }

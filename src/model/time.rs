@@ -83,9 +83,17 @@ fn within(
 ) -> Result<Duration, StoreError> {
     let whole = duration.subsec_nanos().is_multiple_of(1_000_000);
     if !whole || duration < least || duration > most {
-        return Err(StoreError::invalid(field, format!("{duration:?}"), bound));
+        return Err(StoreError::invalid(field, shown(duration), bound));
     }
     Ok(duration)
+}
+
+/// In milliseconds, with all its digits if it has a part of one.
+fn shown(duration: Duration) -> String {
+    match duration.subsec_nanos() % 1_000_000 {
+        0 => format!("{}ms", duration.as_millis()),
+        part => format!("{}.{part:06}ms", duration.as_millis()),
+    }
 }
 
 /// Checks a moment: it must fit the 13 digits that records hold.

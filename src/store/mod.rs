@@ -171,6 +171,8 @@ pub trait Store: std::fmt::Debug + Send + Sync {
     ///   years). A lease without a record is dropped and no longer counted;
     /// * evicts finished jobs whose retention is over, or archived ones beyond `MaxArchived`, the
     ///   oldest first, with all that is kept of them;
+    /// * sets right the count of unfinished jobs, should a half-done call or somebody's hand have
+    ///   made it wrong;
     /// * gives a job that has a holder but no lease an expired one, so that the next sweep
     ///   reclaims it; forgets throttle windows, remembered identities and crash windows that are
     ///   over, and counters of days more than 90 days ago.

@@ -2,7 +2,7 @@
 
 use super::{
     Context, Shared,
-    handler::{Said, Verdict, VerdictKind, chain},
+    handler::{Said, VerdictKind, chain, verdict},
     settle::{Settlement, Unsettled},
 };
 use crate::{
@@ -90,8 +90,8 @@ fn judge(
         return Settlement::Requeue(held.clone());
     }
     let text = chain(&*error);
-    tracing::info!(%queue, job_id = %held.id, attempt, error = %text, "attempt failed");
-    match error.downcast_ref::<Verdict>().map(|verdict| verdict.kind) {
+    tracing::warn!(%queue, job_id = %held.id, attempt, error = %text, "attempt failed");
+    match verdict(&*error) {
         Some(VerdictKind::Snooze(delay)) => snooze(held, delay),
         Some(VerdictKind::Discard) => archive(held, ArchiveReason::Discarded, text),
         Some(VerdictKind::RetryIn(delay)) => retry(held, delay, text),

@@ -18,6 +18,8 @@ use tokio_util::task::TaskTracker;
 /// A block on the wake tokens ends by then; the sweep task looks as often, so that a token that is
 /// lost with its taker costs no more.
 const BLOCK: Duration = Duration::from_millis(1_500);
+/// At the worker's end its wake tokens are put back within so long, or not at all.
+const PUT_BACK: Duration = Duration::from_millis(500);
 /// After a failed round the worker waits so long: the store has repeated the call by itself before.
 const AFTER_FAILURE: Duration = Duration::from_millis(500);
 
@@ -83,10 +85,12 @@ impl Fetcher {
                 Round::Failed => tokio::time::sleep(AFTER_FAILURE).await,
             }
         }
-        // A token taken by now is another worker's. The grace does not wait for that.
-        if self.blocked.is_some() {
-            let Self { shared, runs, mut blocked, .. } = self;
-            runs.spawn(async move { put_back(&shared, woken(&mut blocked).await) });
+        if let Some(blocked) = self.blocked.take() {
+            // Ended at once. A token that it may just have taken is another worker's: it is left
+            // again, if that can be done in a moment; else the next sweep sees its jobs.
+            blocked.abort();
+            let wakes = self.sources.iter().map(|source| self.shared.store.wake(&source.queue));
+            let _ = tokio::time::timeout(PUT_BACK, join_all(wakes)).await;
         }
     }
 

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use std::{collections::HashMap, error::Error, fmt, future::Future, sync::Arc, time::Duration};
 
-/// What a handler's error says about the job's future, when it is not simply to be tried again.
+/// What a handler's error says about the job's future, when it is not simply to be tried again. It
+/// counts wherever it stands in the chain of causes: inside `anyhow::Error`, behind a `#[from]`.
 ///
 /// ```
 /// # use sprag::Verdict;
@@ -18,10 +19,12 @@ use std::{collections::HashMap, error::Error, fmt, future::Future, sync::Arc, ti
 /// ```
 #[derive(Debug)]
 pub struct Verdict {
-    pub(super) kind: VerdictKind,
+    kind: VerdictKind,
     error: String,
 }
 
+/// Stands at the end of a verdict's chain of causes, where it is found whatever wraps the verdict:
+/// some wrappers hide the type of what they wrap, none hides its cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum VerdictKind {
     RetryIn(Duration),
@@ -52,7 +55,19 @@ impl fmt::Display for Verdict {
     }
 }
 
-impl Error for Verdict {}
+impl Error for Verdict {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.kind)
+    }
+}
+
+impl fmt::Display for VerdictKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:?}")
+    }
+}
+
+impl Error for VerdictKind {}
 
 /// What a handler said, before it is judged.
 pub(super) enum Said {
@@ -118,9 +133,46 @@ fn said<R: serde::Serialize, E: Into<Box<dyn Error + Send + Sync>>>(
     }
 }
 
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |error: &&'a (dyn Error + 'static)| (*error).source())
+}
+
 /// An error and all that caused it, on one line.
 pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
-    let causes =
-        std::iter::successors(Some(error), |error: &&(dyn Error + 'static)| (*error).source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    let said = causes(error).filter(|cause| !cause.is::<VerdictKind>());
+    said.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// The verdict in an error, wherever it stands in its chain of causes.
+pub(super) fn verdict(error: &(dyn Error + 'static)) -> Option<VerdictKind> {
+    causes(error).find_map(|cause| cause.downcast_ref::<VerdictKind>()).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    enum Wrapped {
+        #[error("while sending")]
+        Sending(#[from] Verdict),
+        #[error(transparent)]
+        Other(Box<dyn Error + Send + Sync>),
+    }
+
+    #[test]
+    fn a_verdict_counts_wherever_it_stands_and_says_itself_once() {
+        let gone = || Verdict::discard("gone");
+        let behind = Wrapped::from(gone());
+        let inside = Wrapped::Other(gone().into());
+        for (error, text) in [
+            (Box::<dyn Error + Send + Sync>::from(gone()), "gone"),
+            (behind.into(), "while sending: gone"),
+            (inside.into(), "gone"),
+        ] {
+            assert_eq!(verdict(&*error), Some(VerdictKind::Discard), "{text}");
+            assert_eq!(chain(&*error), text);
+        }
+        assert_eq!(verdict(&std::fmt::Error), None);
+    }
 }

@@ -30,7 +30,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
-use tokio::sync::{Notify, mpsc};
+use tokio::{
+    sync::{Notify, mpsc},
+    task::JoinHandle,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// Told to stop at the end of the grace, handlers have so long to come to an end by themselves
@@ -63,6 +66,9 @@ pub struct Worker {
     grace: Duration,
 }
 
+/// How long to wait after the attempt of this number.
+type Backoff = dyn Fn(u32) -> Duration + Send + Sync;
+
 /// What all parts of a worker know.
 struct Shared {
     store: Arc<dyn Store>,
@@ -71,7 +77,7 @@ struct Shared {
     handlers: Handlers,
     concurrency: usize,
     lease: Duration,
-    backoff: fn(u32) -> Duration,
+    backoff: Arc<Backoff>,
     running: Running,
     unsettled: mpsc::Sender<settle::Unsettled>,
     /// Claim nothing more.
@@ -141,7 +147,7 @@ pub struct WorkerBuilder {
     concurrency: usize,
     lease: Duration,
     grace: Duration,
-    backoff: fn(u32) -> Duration,
+    backoff: Arc<Backoff>,
 }
 
 impl Worker {
@@ -155,7 +161,7 @@ impl Worker {
             concurrency: 10,
             lease: Duration::from_secs(30),
             grace: Duration::from_secs(25),
-            backoff: execute::backoff,
+            backoff: Arc::new(execute::backoff),
         }
     }
 
@@ -171,7 +177,8 @@ impl Worker {
 
     /// Runs until SIGTERM or SIGINT, then drains: claims nothing more, waits for running handlers
     /// up to the grace while their leases are extended, tells those left to stop, and puts their
-    /// jobs back with no attempt spent. A second signal ends the grace at once.
+    /// jobs back with no attempt spent. A second signal ends the grace at once, and with it calls to
+    /// a store that does not answer.
     pub async fn run(self) -> Report {
         let (stop, hurry) = (self.shared.stop.clone(), CancellationToken::new());
         let hurry_on = hurry.clone();
@@ -205,7 +212,8 @@ impl Worker {
             tokio::spawn(running::watch_deadlines(shared.clone())),
         ];
         let settling = tokio::spawn(settle::settle_all(shared.clone(), unsettled));
-        fetch::Fetcher::new(shared.clone(), runs.clone()).run().await;
+        let fetching = tokio::spawn(fetch::Fetcher::new(shared.clone(), runs.clone()).run());
+        ended(fetching, &hurry, "a claim in flight; its jobs return when their leases end").await;
 
         runs.close();
         tokio::select! {
@@ -220,20 +228,64 @@ impl Worker {
         }
         shared.runs_over.cancel();
         // Settling goes on until all is settled; leases are extended for as long.
-        if let Err(error) = settling.await {
-            tracing::error!(%error, "settling ended early; jobs return when their leases end");
-        }
-        helpers.iter().for_each(tokio::task::JoinHandle::abort);
+        ended(settling, &hurry, "settlements; their jobs return when their leases end").await;
+        helpers.iter().for_each(JoinHandle::abort);
         let report = *shared.report();
         tracing::info!(worker = %shared.id, ?report, "worker ends");
         report
     }
 }
 
+/// Waits for a part of the worker to end; once hurried, only for a moment more.
+async fn ended(mut part: JoinHandle<()>, hurry: &CancellationToken, lost: &str) {
+    let in_time = async {
+        hurry.cancelled().await;
+        tokio::time::sleep(LAST_WORDS).await;
+    };
+    tokio::select! {
+        ended = &mut part => if let Err(error) = ended {
+            tracing::error!(%error, lost, "a part of the worker ended by itself");
+        },
+        () = in_time => {
+            tracing::warn!(lost, "told again to stop: given up");
+            part.abort();
+        }
+    }
+}
+
 impl WorkerBuilder {
     /// Runs jobs of the kind `J::KIND` by this function, and serves the queue `J::QUEUE` unless
     /// [`queue`](WorkerBuilder::queue) names others. An error is tried again after a back-off, or
-    /// does what its [`Verdict`] says; a panic is a failed attempt.
+    /// does what its [`Verdict`] says; a panic is a failed attempt. What the handler returns is kept
+    /// as JSON for as long as the completed job is (its retention; without one it is dropped), to be
+    /// read by [`Store::show`].
+    ///
+    /// A handler is an `async fn` or a closure; shared state goes in by an [`Arc`]. Its error is any
+    /// type that can become a `Box<dyn Error + Send + Sync>`, `anyhow::Error` among them.
+    ///
+    /// ```
+    /// # #[derive(serde::Serialize, serde::Deserialize)] struct Charge { cents: u64 }
+    /// # impl sprag::Job for Charge { const KIND: &'static str = "charge"; }
+    /// use sprag::{Client, Context, Verdict, Worker};
+    /// use std::{error::Error, sync::{Arc, atomic::{AtomicU64, Ordering}}};
+    ///
+    /// async fn charge(
+    ///     total: Arc<AtomicU64>,
+    ///     job: Charge,
+    ///     context: Context,
+    /// ) -> Result<u64, Box<dyn Error + Send + Sync>> {
+    ///     if job.cents == 0 {
+    ///         return Err(Verdict::discard("nothing to charge").into());
+    ///     }
+    ///     println!("job {}, attempt {}", context.id(), context.attempt() + 1);
+    ///     Ok(total.fetch_add(job.cents, Ordering::Relaxed))
+    /// }
+    ///
+    /// # fn example(client: Client) -> Result<Worker, sprag::StoreError> {
+    /// let total = Arc::new(AtomicU64::new(0));
+    /// Worker::builder(&client).handler(move |job, context| charge(total.clone(), job, context)).build()
+    /// # }
+    /// ```
     pub fn handler<J, F, Fut, R, E>(mut self, handler: F) -> Self
     where
         J: Job,
@@ -250,7 +302,8 @@ impl WorkerBuilder {
         self
     }
 
-    /// Serves this queue, with weight 1.
+    /// Serves this queue, with weight 1. With any queue named, the handlers' own are not served
+    /// unless they are named as well.
     pub fn queue(self, queue: impl AsRef<str>) -> Self {
         self.weighted_queue(queue, 1)
     }
@@ -282,8 +335,8 @@ impl WorkerBuilder {
 
     /// How long to wait after the attempt of this number (from 1) failed. Default: 15 s +
     /// (attempt − 1)⁴ s, at most a day, ± 15 %.
-    pub fn backoff(mut self, backoff: fn(u32) -> Duration) -> Self {
-        self.backoff = backoff;
+    pub fn backoff(mut self, backoff: impl Fn(u32) -> Duration + Send + Sync + 'static) -> Self {
+        self.backoff = Arc::new(backoff);
         self
     }
 

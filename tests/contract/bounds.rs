@@ -114,17 +114,23 @@ async fn an_envelope_beyond_its_bounds_cannot_be_built(t: Trial) {
     refused(t.job().max_attempts(0), "max_attempts: 0; must be 1 to 1000");
     refused(t.job().max_attempts(1_001), "max_attempts: 1001; must be 1 to 1000");
     for bad in bad_delays() {
-        refused(t.job().timeout(bad), format!("timeout: {bad:?}; must be {DURATION}"));
-        refused(t.job().retention(bad), format!("retention: {bad:?}; must be {DURATION}"));
-        refused(t.job().remember(bad), format!("remember: {bad:?}; must be {DURATION}"));
-        refused(t.job().run_at(When::In(bad)), format!("run_at: {bad:?}; must be {DURATION}"));
-        refused(t.job().deadline(When::In(bad)), format!("deadline: {bad:?}; must be {DURATION}"));
+        refused(t.job().timeout(bad), format!("timeout: {}; must be {DURATION}", in_ms(bad)));
+        refused(t.job().retention(bad), format!("retention: {}; must be {DURATION}", in_ms(bad)));
+        refused(t.job().remember(bad), format!("remember: {}; must be {DURATION}", in_ms(bad)));
+        refused(
+            t.job().run_at(When::In(bad)),
+            format!("delay: {}; must be {DURATION}", in_ms(bad)),
+        );
+        refused(
+            t.job().deadline(When::In(bad)),
+            format!("deadline: {}; must be {DURATION}", in_ms(bad)),
+        );
         let throttle = mode("k", Mode::Throttle { window: bad });
-        refused(t.job().unique(throttle), format!("throttle: {bad:?}; must be {DURATION}"));
+        refused(t.job().unique(throttle), format!("throttle: {}; must be {DURATION}", in_ms(bad)));
         let window = debounce("k", bad, None);
-        refused(t.job().unique(window), format!("debounce: {bad:?}; must be {DURATION}"));
+        refused(t.job().unique(window), format!("debounce: {}; must be {DURATION}", in_ms(bad)));
         let wait = debounce("k", ms(1), Some(bad));
-        refused(t.job().unique(wait), format!("max_wait: {bad:?}; must be {DURATION}"));
+        refused(t.job().unique(wait), format!("max_wait: {}; must be {DURATION}", in_ms(bad)));
     }
     refused(
         t.job().run_at(When::At(Timestamp::from_millis(10_000_000_000_000))),
@@ -168,13 +174,15 @@ async fn a_lease_is_from_100_ms_to_24_h(t: Trial) {
     t.enqueue(t.job()).await;
     let bad = [ms(0), ms(99), Duration::from_micros(100_400), DAY + ms(1), Duration::MAX];
     for lease in bad {
-        let refused = invalid(&format!("lease: {lease:?}; must be whole ms, 100 ms to 24 h"));
+        let refused =
+            invalid(&format!("lease: {}; must be whole ms, 100 ms to 24 h", in_ms(lease)));
         let claim = t.store.claim(&t.queue, &t.worker, 1, lease).await;
         assert_eq!(claim, Err(refused));
     }
     let held = t.claim_one().await;
     for lease in bad {
-        let refused = invalid(&format!("lease: {lease:?}; must be whole ms, 100 ms to 24 h"));
+        let refused =
+            invalid(&format!("lease: {}; must be whole ms, 100 ms to 24 h", in_ms(lease)));
         let all = t.store.extend(&t.queue, std::slice::from_ref(&held), lease).await;
         assert_eq!(all, Err(refused));
     }
@@ -193,7 +201,7 @@ async fn a_delay_is_from_one_millisecond_to_ten_years(t: Trial) {
     t.enqueue(t.job()).await;
     let held = t.claim_one().await;
     for delay in bad_delays() {
-        let refused = invalid(&format!("delay: {delay:?}; must be {DURATION}"));
+        let refused = invalid(&format!("delay: {}; must be {DURATION}", in_ms(delay)));
         assert_eq!(t.retry(&held, delay).await, Err(refused.clone()));
         assert_eq!(t.snooze(&held, delay).await, Err(refused));
     }

@@ -96,7 +96,7 @@ async fn every_setting_has_its_bounds(t: Trial) {
     refused(Setting::CrashLimit(Some(0)), "crash_limit: 0; must be 1 to 1000".into()).await;
     refused(Setting::CrashLimit(Some(1_001)), "crash_limit: 1001; must be 1 to 1000".into()).await;
     for bad in [ms(0), Duration::from_micros(1_500), MAX_DURATION + ms(1), Duration::MAX] {
-        let bound = format!("{bad:?}; must be whole ms, 1 ms to 10 years");
+        let bound = format!("{}; must be whole ms, 1 ms to 10 years", in_ms(bad));
         refused(Setting::CrashWindow(Some(bad)), format!("crash_window: {bound}")).await;
         let retention = Setting::Retention(State::Archived, Some(bad));
         refused(retention, format!("retention: {bound}")).await;

@@ -86,3 +86,11 @@ pub(crate) fn no_job(id: &JobId) -> StoreError {
 pub(crate) fn invalid(text: &str) -> StoreError {
     StoreError::Invalid(text.to_owned())
 }
+
+/// A duration as messages show it.
+pub(crate) fn in_ms(duration: Duration) -> String {
+    match duration.subsec_nanos() % 1_000_000 {
+        0 => format!("{}ms", duration.as_millis()),
+        part => format!("{}.{part:06}ms", duration.as_millis()),
+    }
+}

@@ -195,7 +195,7 @@ async fn a_url_that_cannot_be_used_is_invalid_and_not_repeated() {
         format!("http://user:{PASSWORD}@127.0.0.1"),
         format!("redis://user:{PASSWORD}@[::1"),
         format!("redis://user:{PASSWORD}@host/database"),
-        format!("{PASSWORD}"),
+        PASSWORD.to_owned(),
     ] {
         let error = RedisStore::builder(&url).build().expect_err("no such server");
         assert!(matches!(error, StoreError::Invalid(_)), "{error:?}");

@@ -161,3 +161,16 @@ async fn a_second_entry_of_a_running_job_is_dropped() {
     let info = store.queue(&queue()).await.expect("queue");
     assert_eq!((info.pending, info.active, info.unfinished), (0, 2, 2));
 }
+
+#[tokio::test]
+async fn a_wrong_count_of_unfinished_jobs_is_set_right_by_a_sweep() {
+    for wrong in ["-3", "99", "", "garbage"] {
+        let (rig, store, claimed) = holding(&["a", "b", "c"]).await;
+        enqueue(&store, [job("d")]).await;
+        rig.on::<()>("HSET", "meta", &["unfinished", wrong]).await;
+        sweep(&store).await;
+        assert_eq!(store.queue(&queue()).await.expect("queue").unfinished, 4, "{wrong}");
+        complete(&store, held(&claimed[0])).await.expect("held");
+        assert_eq!(store.queue(&queue()).await.expect("queue").unfinished, 3, "{wrong}");
+    }
+}

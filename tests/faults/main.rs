@@ -18,6 +18,7 @@ mod callers;
 mod claims;
 mod connection;
 mod errors;
+mod garbage;
 mod hands;
 mod matrix;
 mod memory;

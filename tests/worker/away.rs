@@ -58,12 +58,9 @@ async fn no_job_is_lost_or_run_by_two_at_once_while_redis_is_away_for_three_seco
     proxy.refuse(false).await;
 
     bench.until_done().await;
-    let (mut completed, mut failed) = (0, 0);
-    for working in working {
-        let report = working.stop().await;
-        completed += report.completed;
-        failed += report.retried + report.archived;
-    }
+    let reports = Working::stop_all(working).await;
+    let completed = reports.iter().map(|report| report.completed).sum::<u64>();
+    let failed = reports.iter().map(|report| report.retried + report.archived).sum::<u64>();
     let info = bench.info().await;
     assert_eq!((completed, failed, info.completed_today, info.archived), (60, 0, 60, 0));
     let jobs: HashSet<_> = log.all().into_iter().collect();
@@ -117,7 +114,7 @@ async fn a_claim_whose_reply_is_lost_costs_neither_a_lease_nor_a_crash() {
         }
     };
     let builder = worker(&client(&proxy.url()), &log, handler);
-    let working = Working::start(builder.lease(Duration::from_secs(60)));
+    let _working = Working::start(builder.lease(Duration::from_secs(60)));
     bench.enqueue(&["a"]).await;
     bench.until_done().await;
     proxy.on("claim").after(1).drop_reply();
@@ -127,5 +124,4 @@ async fn a_claim_whose_reply_is_lost_costs_neither_a_lease_nor_a_crash() {
     proxy.wait_struck("claim", 1).await;
     assert!(since.elapsed() < Duration::from_secs(3), "{:?}", since.elapsed());
     assert_eq!((log.count("start"), log.count("crash 0")), (4, 4));
-    working.stop().await;
 }

@@ -160,7 +160,7 @@ pub(crate) async fn until_cancelled(_: Task, context: Context) -> Answer {
     Ok(())
 }
 
-/// A worker at work; ends with its handle's [`stop`](Working::stop) or the test.
+/// A worker at work; ends by [`stop`](Working::stop), or with the test.
 pub(crate) struct Working {
     pub(crate) shutdown: Shutdown,
     task: JoinHandle<Report>,
@@ -177,6 +177,13 @@ impl Working {
     pub(crate) async fn stop(self) -> Report {
         self.shutdown.drain();
         self.ended().await
+    }
+
+    /// Drains all at once, and waits for their ends.
+    pub(crate) async fn stop_all(workers: impl IntoIterator<Item = Self>) -> Vec<Report> {
+        let workers: Vec<_> = workers.into_iter().collect();
+        workers.iter().for_each(|worker| worker.shutdown.drain());
+        futures_util::future::join_all(workers.into_iter().map(Self::ended)).await
     }
 
     /// Waits for an end that something else brings about.

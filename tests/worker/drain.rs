@@ -32,10 +32,10 @@ async fn a_handler_that_stops_its_worker_completes_and_nothing_new_is_claimed() 
 async fn running_jobs_finish_within_the_grace_while_nothing_new_is_claimed() {
     let (bench, log) = (Bench::new().await, Log::new());
     let handler = |_, _| async {
-        tokio::time::sleep(ms(400)).await;
+        tokio::time::sleep(ms(1_200)).await;
         Ok(())
     };
-    let builder = worker(&bench.client, &log, handler).concurrency(3).lease(ms(200));
+    let builder = worker(&bench.client, &log, handler).concurrency(3).lease(ms(600));
     let working = Working::start(builder);
     bench.enqueue_batch(3).await;
     log.wait("start", 3).await;
@@ -119,19 +119,18 @@ async fn a_job_starts_elsewhere_only_after_the_first_handler_was_told_to_stop() 
     let first = Working::start(worker(&bench.client, &log, handler).grace(ms(500)).lease(ms(300)));
     bench.enqueue(&["a"]).await;
     log.wait("start a", 1).await;
-    let second = Working::start(worker(&bench.other_client(), &log, succeed).lease(ms(300)));
+    let _second = Working::start(worker(&bench.other_client(), &log, succeed).lease(ms(300)));
     first.stop().await;
     log.wait("start a", 2).await;
     bench.until_done().await;
     assert_eq!(log.all(), ["start a", "told", "start a"]);
-    second.stop().await;
 }
 
 #[tokio::test]
 async fn an_idle_worker_stops_at_once_and_leaves_the_wake_token_to_others() {
     let (bench, log) = (Bench::new().await, Log::new());
     let first = Working::start(worker(&bench.client, &log, succeed));
-    let second = Working::start(worker(&bench.other_client(), &log, succeed));
+    let _second = Working::start(worker(&bench.other_client(), &log, succeed));
     bench.until_blocked(2).await;
     first.shutdown.drain();
     let enqueued = Instant::now();
@@ -140,5 +139,4 @@ async fn an_idle_worker_stops_at_once_and_leaves_the_wake_token_to_others() {
     assert!(delay < ms(1_000), "{delay:?}");
     first.ended().await;
     bench.until_done().await;
-    second.stop().await;
 }

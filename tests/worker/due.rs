@@ -15,7 +15,7 @@ async fn delay(log: &Log, name: &str, since: Instant) -> Duration {
 #[tokio::test]
 async fn a_job_due_now_starts_at_once_though_another_is_due_in_ten_seconds() {
     let (bench, log) = (Bench::new().await, Log::new());
-    let working = Working::start(worker(&bench.client, &log, succeed));
+    let _working = Working::start(worker(&bench.client, &log, succeed));
     bench.until_blocked(1).await;
     bench.task("later").delay(LATER).await.expect("admitted");
     bench.until_blocked(1).await;
@@ -23,7 +23,6 @@ async fn a_job_due_now_starts_at_once_though_another_is_due_in_ten_seconds() {
     bench.enqueue(&["now"]).await;
     assert!(delay(&log, "now", enqueued).await < ms(1_000));
     assert_eq!(log.all(), ["start now"]);
-    working.stop().await;
 }
 
 /// CASES 24: all at once, and the worker comes last, first, or in between.
@@ -31,37 +30,35 @@ async fn a_job_due_now_starts_at_once_though_another_is_due_in_ten_seconds() {
 async fn a_job_due_now_starts_at_once_in_whatever_order_things_come() {
     for order in ["worker later now", "later worker now", "later now worker", "now later worker"] {
         let (bench, log) = (Bench::new().await, Log::new());
-        let (mut working, mut enqueued) = (None, Instant::now());
+        let (mut working, mut enqueued) = (Vec::new(), Instant::now());
         for step in order.split(' ') {
             match step {
                 "later" => drop(bench.task("later").delay(LATER).await.expect("admitted")),
                 "now" => bench.enqueue(&["now"]).await,
-                _ => working = Some(Working::start(worker(&bench.client, &log, succeed))),
+                _ => working.push(Working::start(worker(&bench.client, &log, succeed))),
             }
             enqueued = Instant::now();
         }
         assert!(delay(&log, "now", enqueued).await < ms(1_000), "{order}");
-        working.expect("started").stop().await;
     }
 }
 
 #[tokio::test]
 async fn a_job_scheduled_before_all_others_is_started_when_it_is_due() {
     let (bench, log) = (Bench::new().await, Log::new());
-    let working = Working::start(worker(&bench.client, &log, succeed));
+    let _working = Working::start(worker(&bench.client, &log, succeed));
     bench.task("later").delay(LATER).await.expect("admitted");
     bench.until_blocked(1).await;
     let enqueued = Instant::now();
     bench.task("soon").delay(ms(300)).await.expect("admitted");
     let delay = delay(&log, "soon", enqueued).await;
     assert!((ms(290)..ms(1_000)).contains(&delay), "{delay:?}");
-    working.stop().await;
 }
 
 #[tokio::test]
 async fn a_tiny_due_time_is_never_a_block_for_ever() {
     let (bench, log) = (Bench::new().await, Log::new());
-    let working = Working::start(worker(&bench.client, &log, succeed));
+    let _working = Working::start(worker(&bench.client, &log, succeed));
     for due in 1..=20 {
         bench.until_blocked(1).await;
         let (name, enqueued) = (format!("due-{due}"), Instant::now());
@@ -69,7 +66,6 @@ async fn a_tiny_due_time_is_never_a_block_for_ever() {
         let delay = delay(&log, &name, enqueued).await;
         assert!(delay < ms(1_000), "due in {due} ms: {delay:?}");
     }
-    working.stop().await;
 }
 
 /// CASES 10.
@@ -83,10 +79,8 @@ async fn a_hundred_jobs_due_in_the_past_start_once_each_on_four_workers() {
         task.await.expect("admitted");
     }
     bench.until_done().await;
-    let mut completed = 0;
-    for working in working {
-        completed += working.stop().await.completed;
-    }
+    let reports = Working::stop_all(working).await;
+    let completed = reports.iter().map(|report| report.completed).sum::<u64>();
     let starts: std::collections::BTreeSet<_> = log.all().into_iter().collect();
     assert_eq!((log.count("start"), starts.len(), completed), (100, 100, 100));
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 async fn ten_idle_workers_send_two_commands_a_second_each_at_most() {
     let (bench, log) = (Bench::new().await, Log::new());
     bench.task("later").delay(Duration::from_secs(60)).await.expect("admitted");
-    let working: Vec<_> =
+    let _working: Vec<_> =
         (0..10).map(|_| Working::start(worker(&bench.other_client(), &log, succeed))).collect();
     bench.until_blocked(10).await;
     let before = commands(&bench).await;
@@ -17,9 +17,6 @@ async fn ten_idle_workers_send_two_commands_a_second_each_at_most() {
     let sent = commands(&bench).await - before;
     assert!(sent <= 2 * 10 * seconds, "{sent} commands in {seconds} s");
     assert!(sent > 0 && log.all().is_empty(), "they are there, and idle");
-    for working in working {
-        working.stop().await;
-    }
 }
 
 /// What workers send and scripts do not.

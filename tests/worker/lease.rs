@@ -6,7 +6,7 @@ use crate::bench::{
 use futures_util::future::BoxFuture;
 use sprag::{Context, State, store::Pace};
 
-const LEASE: std::time::Duration = ms(300);
+const LEASE: std::time::Duration = ms(600);
 
 /// Says when it is told to stop, and then claims success all the same.
 fn stubborn(log: &Log) -> impl Fn(Task, Context) -> BoxFuture<'static, Answer> + Clone + use<> {
@@ -34,7 +34,7 @@ async fn a_job_of_many_leases_runs_once() {
     let second = Working::start(worker(&bench.other_client(), &log, handler).lease(LEASE));
     bench.enqueue(&["a"]).await;
     bench.until_done().await;
-    let reports = [first.stop().await, second.stop().await];
+    let reports = Working::stop_all([first, second]).await;
     assert_eq!(log.all(), ["start a"]);
     assert_eq!(reports.iter().map(|report| report.completed).sum::<u64>(), 1);
     assert_eq!(reports.iter().map(|report| report.lost).sum::<u64>(), 0);
@@ -65,7 +65,7 @@ async fn a_cancelled_job_is_told_to_stop_and_its_late_success_changes_nothing() 
     let working = Working::start(worker(&bench.client, &log, stubborn(&log)).lease(LEASE));
     bench.task("a").retention(HOUR).await.expect("admitted");
     log.wait("start a", 1).await;
-    bench.client.store().cancel(&default_queue(), &[id("a")]).await.expect("cancel");
+    bench.client.store().operate(&default_queue(), sprag::store::Operation::Cancel, &[id("a")]).await.expect("cancel");
     log.wait("told", 1).await;
     let report = working.stop().await;
     assert_eq!((report.completed, report.lost), (0, 1));
@@ -122,9 +122,8 @@ async fn a_server_that_stands_still_for_half_a_lease_causes_no_second_start() {
     tokio::time::sleep(ms(500)).await;
     bench.server.resume();
     bench.until_done().await;
-    for working in working {
-        assert_eq!(working.stop().await.lost, 0);
-    }
+    let reports = Working::stop_all(working).await;
+    assert_eq!(reports.iter().map(|report| report.lost).sum::<u64>(), 0);
     assert_eq!(log.count("start"), 50);
 }
 
@@ -135,10 +134,9 @@ async fn the_slot_of_a_lost_job_is_free_again() {
     let working = Working::start(builder.grace(ms(1)));
     bench.enqueue(&["a", "b"]).await;
     log.wait("start a", 1).await;
-    bench.client.store().cancel(&default_queue(), &[id("a")]).await.expect("cancel");
+    bench.client.store().operate(&default_queue(), sprag::store::Operation::Cancel, &[id("a")]).await.expect("cancel");
     log.wait("start b", 1).await;
-    working.stop().await;
-    let other = Working::start(worker(&bench.other_client(), &log, succeed));
+    working.shutdown.drain();
+    let _other = Working::start(worker(&bench.other_client(), &log, succeed));
     bench.until_done().await;
-    other.stop().await;
 }

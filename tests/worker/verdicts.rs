@@ -12,11 +12,10 @@ async fn after_one_run<Fut: Future<Output = Answer> + Send + 'static>(
 ) -> (Bench, Log) {
     let (bench, log) = (Bench::new().await, Log::new());
     let builder = worker(&bench.client, &log, handler).backoff(|_| HOUR);
-    let working = Working::start(builder);
+    Working::start(builder);
     bench.task("a").timeout(ms(200)).await.expect("admitted");
     log.wait("start a", 1).await;
     bench.until("it to be settled", |info| info.active + info.pending == 0).await;
-    working.stop().await;
     (bench, log)
 }
 
@@ -99,7 +98,7 @@ async fn a_job_that_failed_as_often_as_it_may_is_archived() {
 #[tokio::test]
 async fn a_payload_that_cannot_be_decoded_is_archived_at_once_with_its_reason() {
     let (bench, log) = (Bench::new().await, Log::new());
-    let working = Working::start(worker(&bench.client, &log, crate::bench::succeed));
+    let _working = Working::start(worker(&bench.client, &log, crate::bench::succeed));
     let job = Envelope::builder(default_queue(), Kind::new(Task::KIND).expect("kind"))
         .id(id("a"))
         .payload(vec![0xc1], Codec::MsgPack)
@@ -110,7 +109,6 @@ async fn a_payload_that_cannot_be_decoded_is_archived_at_once_with_its_reason() 
     assert_eq!((job.attempt, job.ending.expect("ended").reason), (0, EndingReason::Undecodable));
     assert!(job.errors[0].error.as_deref().is_some_and(|said| !said.is_empty()));
     assert!(log.all().is_empty());
-    working.stop().await;
 }
 
 #[tokio::test]

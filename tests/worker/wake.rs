@@ -26,7 +26,7 @@ async fn an_idle_worker_starts_a_job_by_its_wake_up() {
 #[tokio::test]
 async fn a_worker_whose_blocked_connection_is_killed_starts_the_next_job_within_two_seconds() {
     let (bench, log) = (Bench::new().await, Log::new());
-    let working = Working::start(worker(&bench.client, &log, succeed));
+    let _working = Working::start(worker(&bench.client, &log, succeed));
     bench.until_blocked(1).await;
     let clients: String = bench.run(&["CLIENT", "LIST"]).await;
     let blocked = clients.lines().find(|line| line.contains("cmd=blpop")).expect("it blocks");
@@ -37,7 +37,6 @@ async fn a_worker_whose_blocked_connection_is_killed_starts_the_next_job_within_
     let started = log.wait("start a", 1).await.saturating_duration_since(enqueued);
     assert!(started < Duration::from_secs(2), "{started:?}");
     bench.until_done().await;
-    working.stop().await;
 }
 
 /// CASES 25.
@@ -45,7 +44,7 @@ async fn a_worker_whose_blocked_connection_is_killed_starts_the_next_job_within_
 async fn eight_idle_workers_are_all_woken_by_a_batch_one_by_another() {
     let (bench, log) = (Bench::new().await, Log::new());
     let go = std::sync::Arc::new(Semaphore::new(0));
-    let working: Vec<_> = (0..8)
+    let _working: Vec<_> = (0..8)
         .map(|i| {
             let (log, go) = (log.clone(), go.clone());
             let handler = move |_, _| {
@@ -69,7 +68,4 @@ async fn eight_idle_workers_are_all_woken_by_a_batch_one_by_another() {
     assert!((0..8).all(|i| log.count(&format!("worker {i}")) == 12), "{:?}", log.all());
     go.add_permits(100);
     bench.until_done().await;
-    for working in working {
-        working.stop().await;
-    }
 }

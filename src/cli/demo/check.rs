@@ -231,7 +231,7 @@ fn every_duplicate_joins_a_job(facts: &Facts, off: &mut Vec<String>) {
     for told in &facts.told {
         let Answer::Joined(id) = &told.answer else { continue };
         let event = |line: usize| &facts.deliveries[line - 1].id;
-        if !facts.jobs.get(id).is_some_and(|job| event(job.line) == event(told.line)) {
+        if facts.jobs.get(id).is_none_or(|job| event(job.line) != event(told.line)) {
             off.push(format!("line {} was joined to {id}, which is not its job", told.line));
         }
     }

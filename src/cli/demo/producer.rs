@@ -15,7 +15,7 @@ const CALLS: usize = 8;
 
 pub(super) async fn run(global: &Global, dir: &Path, share: usize) -> Result<(), Failure> {
     processes::end_with_parent(|| std::process::exit(1));
-    let client = Client::new(connect::store(global)?);
+    let client = connect::client(global)?;
     let journal = Journal::open(dir, TOLD)?;
     let lines = Delivery::all()?.into_iter().enumerate().filter(|(i, _)| i % PRODUCERS == share);
     stream::iter(lines.map(Ok))

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{args::Global, connect, fail::Failure};
 use serde::Serialize;
-use sprag::{Client, Context, Timestamp, Verdict, Worker};
+use sprag::{Context, Timestamp, Verdict, Worker};
 use std::{error::Error, path::Path, sync::Arc, time::Duration};
 
 /// Short, so that the killed worker's jobs are back soon; extended all the time while they run.
@@ -22,7 +22,7 @@ struct Receipt {
 }
 
 pub(super) async fn run(global: &Global, dir: &Path) -> Result<(), Failure> {
-    let client = Client::new(connect::store(global)?);
+    let client = connect::client(global)?;
     let journal = Arc::new(Journal::open(dir, RAN)?);
     let handler = |journal: &Arc<Journal>| {
         let journal = journal.clone();

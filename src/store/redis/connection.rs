@@ -14,8 +14,9 @@ use tokio::time::{Instant, timeout};
 
 /// How long a TCP connection and its greeting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long a command may take. The slowest are scripts over 1,000 jobs: some ms.
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a command may take: a third of the repeat budget, so that an answer that never comes is
+/// asked for again. The slowest are scripts over 1,000 jobs: some ms.
+const RESPONSE_TIMEOUT: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
 /// A blocked wait that is so much over its time hangs on a dead connection.
 const WATCHDOG: Duration = Duration::from_secs(2);
 /// Waits between tries to connect: from the first, doubling up to the last, less up to a half.
@@ -31,6 +32,7 @@ pub(super) struct Link {
     /// Held while connecting: of many who ask at once each learns what came of the try before.
     connecting: tokio::sync::Mutex<()>,
     gate: Mutex<Gate>,
+    response_timeout: Duration,
 }
 
 /// The shared connection, and the how-manieth it is.
@@ -57,7 +59,7 @@ impl std::fmt::Debug for Link {
 
 impl Link {
     /// Reads the URL; connects at the first call.
-    pub(super) fn open(url: &str) -> Result<Self, StoreError> {
+    pub(super) fn open(url: &str, budget: Duration) -> Result<Self, StoreError> {
         let info = connection_info(url)?;
         let client = Client::open(info).map_err(|e| bad_url(&e))?;
         Ok(Self {
@@ -66,6 +68,11 @@ impl Link {
             idle_waiters: Mutex::new(Vec::new()),
             connecting: tokio::sync::Mutex::new(()),
             gate: Mutex::new(Gate::default()),
+            response_timeout: match budget {
+                // Nothing is asked for again.
+                Duration::ZERO => RESPONSE_TIMEOUT.1,
+                budget => (budget / 3).clamp(RESPONSE_TIMEOUT.0, RESPONSE_TIMEOUT.1),
+            },
         })
     }
 
@@ -106,7 +113,7 @@ impl Link {
         if let Some(connection) = &shared.connection {
             return Ok((connection.clone(), shared.number));
         }
-        let connection = self.connect(Some(RESPONSE_TIMEOUT)).await?;
+        let connection = self.connect(Some(self.response_timeout)).await?;
         shared.connection = Some(connection.clone());
         shared.number += 1;
         Ok((connection, shared.number))
@@ -134,6 +141,7 @@ impl Link {
             Ok(made) => made.map_err(Fault::from),
             Err(_) => Err(Fault::unavailable("no answer in time while connecting")),
         };
+        let made = made.map_err(|fault| fault.at(self.client.get_connection_info().addr()));
         let mut gate = lock(&self.gate);
         match made {
             Ok(connection) => {
@@ -189,7 +197,7 @@ fn bad_url(error: &redis::RedisError) -> StoreError {
     StoreError::invalid(
         "url",
         error,
-        "redis://[user:password@]host[:port][/db] or redis+unix:///path",
+        "redis://host[:port][/db] or redis+unix:///path, user:password before the host",
     )
 }
 

@@ -296,13 +296,13 @@ fn number<T: std::str::FromStr>(text: &str) -> Result<T, StoreError> {
     text.parse().map_err(|_| unknown("no number"))
 }
 
-/// `<attempt> <crash>`, or nothing for a job that never failed.
-fn tries(text: &str) -> Result<(u32, u32), StoreError> {
-    match text.split_once(' ') {
-        Some((attempt, crash)) => Ok((number(attempt)?, number(crash)?)),
-        None if text.is_empty() => Ok((0, 0)),
-        None => Err(unknown("tries")),
-    }
+/// `<attempt> <crash>`. What somebody's hand has broken counts as none, as in the scripts: a job in
+/// its holder's hands must not be lost for it.
+fn tries(text: &str) -> (u32, u32) {
+    let counts = text
+        .split_once(' ')
+        .and_then(|(attempt, crash)| Some((attempt.parse().ok()?, crash.parse().ok()?)));
+    counts.unwrap_or_default()
 }
 
 fn envelope(
@@ -327,7 +327,7 @@ pub(super) fn claim(queue: &QueueName, answer: Value) -> Result<Claim, StoreErro
         jobs.push(Claimed { id, fence, attempt: 0, crash: 0, lease_expires_at, envelope });
     }
     while tried.0.len() > 0 {
-        let (index, counts) = (tried.count()?, tries(&tried.text()?)?);
+        let (index, counts) = (tried.count()?, tries(&tried.text()?));
         let index = usize::try_from(index).map_err(|_| unknown("an index"))?;
         let job: &mut Claimed = jobs.get_mut(index).ok_or_else(|| unknown("an index"))?;
         (job.attempt, job.crash) = counts;
@@ -364,7 +364,7 @@ pub(super) fn job(queue: &QueueName, id: &JobId, answer: Value) -> Result<JobInf
     let time = reply.text()?;
     let time = (!time.is_empty()).then(|| number(&time).map(Timestamp::from_millis)).transpose()?;
     let envelope = envelope(queue, id, reply.bytes()?);
-    let (attempt, crash) = tries(&reply.text_if_any()?.unwrap_or_default())?;
+    let (attempt, crash) = tries(&reply.text_if_any()?.unwrap_or_default());
     let errors = failures(&reply.text_if_any()?.unwrap_or_default())?;
     let holder = holder(&reply.text_if_any()?.unwrap_or_default(), time)?;
     let result = reply.bytes_if_any()?;

@@ -21,6 +21,14 @@ impl Fault {
         matches!(self.error, StoreError::Unavailable(_))
     }
 
+    /// Says which server it is about: an address has no secrets.
+    pub(super) fn at(mut self, server: impl std::fmt::Display) -> Self {
+        if let StoreError::Unavailable(why) | StoreError::Backend(why) = &mut self.error {
+            *why = format!("{server}: {why}");
+        }
+        self
+    }
+
     pub(super) fn unavailable(why: impl Into<String>) -> Self {
         Self { error: StoreError::Unavailable(why.into()), discard: true, no_script: false }
     }

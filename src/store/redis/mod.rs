@@ -117,7 +117,7 @@ impl RedisStoreBuilder {
             return Err(StoreError::invalid("repeat_budget", budget, "at most 10 minutes"));
         }
         Ok(RedisStore(Arc::new(Inner {
-            link: connection::Link::open(&self.url)?,
+            link: connection::Link::open(&self.url, self.budget)?,
             namespace: self.namespace,
             budget: self.budget,
             callers: self.callers,

@@ -7,10 +7,10 @@ use crate::{
         millis, record,
     },
     store::{
-        Archive, BatchError, Change, Claim, Complete, Day, EndingReason, Enqueued, Held, JobInfo,
-        Operation, Outcomes, Pace, Page, Quarantine, QueueInfo, Released, Retry, Setting, Snooze,
-        Store, Swept, check_batch, check_count, check_days, check_enqueue, check_page,
-        check_progress, settle::cut_error,
+        Archive, ArchiveReason, BatchError, Change, Claim, Claimed, Complete, Day, EndingReason,
+        Enqueued, Held, JobInfo, Operation, Outcomes, Pace, Page, Quarantine, QueueInfo, Released,
+        Retry, Setting, Snooze, Store, Swept, check_batch, check_count, check_days, check_enqueue,
+        check_page, check_progress, settle::cut_error,
     },
 };
 use redis::Cmd;
@@ -115,7 +115,8 @@ impl Store for RedisStore {
         let args = |cmd: &mut Cmd| {
             cmd.arg(worker.as_str()).arg(count).arg(lease);
         };
-        decode::claim(queue, self.0.verb(Verb::Claim, queue, &args).await?)
+        let claim = decode::claim(queue, self.0.verb(Verb::Claim, queue, &args).await?)?;
+        self.without_undecodable(queue, claim).await
     }
 
     async fn extend(
@@ -427,6 +428,34 @@ impl Store for RedisStore {
 
     async fn wake(&self, queue: &QueueName) -> Result<(), StoreError> {
         self.0.repeated(Verb::Wake, queue, &|_| {}).await.map(drop)
+    }
+}
+
+impl RedisStore {
+    /// Archives what only Rust can tell to be undecodable: the script looks at a part of the header.
+    async fn without_undecodable(
+        &self,
+        queue: &QueueName,
+        claim: Claim,
+    ) -> Result<Claim, StoreError> {
+        let is_whole = |job: &Claimed| job.envelope.is_ok();
+        let (jobs, broken): (Vec<_>, Vec<_>) = claim.jobs.into_iter().partition(is_whole);
+        if broken.is_empty() {
+            return Ok(Claim { jobs, more: claim.more });
+        }
+        let given_up: Vec<_> = broken
+            .into_iter()
+            .map(|job| Archive {
+                held: Held { id: job.id, fence: job.fence },
+                reason: ArchiveReason::Undecodable,
+                error: job.envelope.err().map(|why| why.to_string()),
+            })
+            .collect();
+        // One that is not archived now comes back when its lease ends: the others are not lost for it.
+        if let Err(error) = self.archive(queue, &given_up).await {
+            tracing::warn!(%queue, %error, "undecodable jobs not archived; they come back later");
+        }
+        Ok(Claim { more: claim.more || jobs.is_empty(), jobs })
     }
 }
 

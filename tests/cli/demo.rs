@@ -1,0 +1,81 @@
+//! `demo`, once on a server of its own and once on a given one.
+
+use crate::program::{Program, command, run};
+use serde_json::Value;
+use std::{
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+/// The processes whose command line names this directory.
+fn processes_in(dir: &std::path::Path) -> Vec<String> {
+    let ps = std::process::Command::new("ps").args(["-A", "-o", "args"]).output().expect("ps runs");
+    let all = String::from_utf8_lossy(&ps.stdout).into_owned();
+    let needle = dir.display().to_string();
+    all.lines().filter(|line| line.contains(&needle)).map(str::to_owned).collect()
+}
+
+fn is_empty(dir: &std::path::Path) -> bool {
+    std::fs::read_dir(dir).expect("it is there").next().is_none()
+}
+
+#[test]
+fn the_demo_loses_nothing_and_leaves_nothing() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let ran = run(command().arg("demo").env("TMPDIR", dir.path()));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let row = |name: &str| {
+        let line = ran.stdout.lines().find(|line| line.trim_start().starts_with(name));
+        let line = line.unwrap_or_else(|| panic!("{name} in {ran:?}"));
+        let number = line.split_whitespace().find_map(|word| word.parse::<u64>().ok());
+        number.unwrap_or_else(|| panic!("a number in {line}"))
+    };
+    assert_eq!(row("lost"), 0);
+    assert_eq!(row("enqueued") + row("joined"), row("deliveries"));
+    assert_eq!(row("completed") + row("archived"), row("enqueued"));
+    assert_eq!(row("crashed"), row("recovered"));
+    for name in ["joined", "archived", "retried", "crashed", "refused", "jobs/s"] {
+        assert!(row(name) > 0, "{name}: {ran:?}");
+    }
+    assert!(!ran.stdout.contains("WRONG"), "{ran:?}");
+    let answers = ran.stdout.split("HGETALL 'sprag:{webhooks}:meta'").nth(1);
+    assert!(answers.is_some_and(|answer| answer.contains("unfinished")), "{ran:?}");
+    assert_eq!(processes_in(dir.path()), [""; 0]);
+    assert!(is_empty(dir.path()));
+}
+
+#[tokio::test]
+async fn on_a_given_server_the_demo_deletes_its_keys_and_no_other() {
+    let sprag = Program::start().await;
+    sprag.object(&["enqueue", "mine", "k", "--id", "x"]);
+    let verdict = sprag.object(&["--quiet", "demo"]);
+    assert_eq!((&verdict["lost"], &verdict["deviations"]), (&0.into(), &Value::Array(Vec::new())));
+    assert_eq!(sprag.object(&["job", "show", "mine", "x"])["state"], "pending");
+    let mut connection = sprag.server.connection().await;
+    let keys: Vec<String> =
+        redis::cmd("KEYS").arg("sprag-demo*").query_async(&mut connection).await.expect("keys");
+    assert_eq!(keys, [""; 0]);
+    assert_eq!(sprag.error(2, &["--namespace", "mine", "demo"])["error"], "invalid");
+}
+
+#[test]
+fn a_demo_that_is_killed_takes_its_processes_along() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut demo = command();
+    demo.arg("demo").env("TMPDIR", dir.path()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut demo = demo.spawn().expect("it runs");
+    until(|| {
+        processes_in(dir.path()).iter().filter(|line| line.contains("demo-part")).count() >= 5
+    });
+    demo.kill().expect("killed");
+    demo.wait().expect("gone");
+    until(|| processes_in(dir.path()).is_empty() && is_empty(dir.path()));
+}
+
+fn until(mut done: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !done() {
+        assert!(started.elapsed() < crate::support::PATIENCE, "not in time");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

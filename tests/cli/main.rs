@@ -1,0 +1,14 @@
+//! The `sprag` command as a program: what it prints, what it answers, what it leaves behind.
+#![cfg(feature = "cli")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod bulk;
+mod demo;
+mod enqueue;
+mod look;
+mod outside;
+mod program;
+mod script;
+mod settle;
