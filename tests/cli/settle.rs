@@ -71,7 +71,7 @@ async fn a_result_that_is_too_large_is_said_to_be_dropped() {
             assert_eq!(ran.code, 0, "{ran:?}");
             if flags == ["--json"] {
                 let told = ran.objects().remove(0).get("result_dropped").cloned();
-                assert_eq!(told, dropped.then(|| json!(true)), "{ran:?}");
+                assert_eq!(told, dropped.then_some(json!(true)), "{ran:?}");
             } else {
                 assert_eq!(ran.stderr.contains("was dropped"), dropped, "{ran:?}");
             }
