@@ -1,7 +1,7 @@
 //! The grammar: global flags, and the command that stands behind them.
 
 use crate::{claim, demo, enqueue, job, queue, settle, sweep};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
 use sprag::Namespace;
 
 /// Enqueue, claim, settle and look at jobs of sprag, a job queue on Redis.
@@ -15,6 +15,32 @@ pub(crate) struct Args {
     pub(crate) global: Global,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Args {
+    /// Reads the command line.
+    pub(crate) fn read() -> Result<Self, clap::Error> {
+        let read = Self::try_parse();
+        match read {
+            Err(error) if error.kind() == ErrorKind::UnknownArgument => {
+                Self::with_odd_number().ok_or(error)
+            }
+            read => read,
+        }
+    }
+
+    /// clap knows that `-1` is a number and no flag, but of `-1E+5` it does not.
+    fn with_odd_number() -> Option<Self> {
+        let payload = |arg: clap::Arg| arg.allow_hyphen_values(true);
+        let command =
+            Self::command().mut_subcommand("enqueue", |it| it.mut_arg("payload", payload));
+        let args = Self::from_arg_matches(&command.try_get_matches().ok()?).ok()?;
+        let is_number = |text: &str| serde_json::from_str::<serde_json::Number>(text).is_ok();
+        match &args.command {
+            Command::Enqueue(job) if job.payload.as_deref().is_some_and(is_number) => Some(args),
+            _ => None,
+        }
+    }
 }
 
 /// Flags of every command.

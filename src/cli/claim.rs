@@ -4,6 +4,7 @@ use crate::{args::Global, connect, fail::Failure, out, payload::Shown, units};
 use serde::Serialize;
 use sprag::{
     Envelope, QueueName, Store, WorkerId,
+    model::MAX_BATCH,
     store::{Claimed, JobInfo},
 };
 use std::{collections::BTreeMap, time::Duration};
@@ -16,10 +17,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "W")]
     worker: WorkerId,
     /// At most so many, 1 to 1000
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", value_parser = units::whole::<usize>(1..=MAX_BATCH as u64), default_value = "1", allow_hyphen_values = true)]
     count: usize,
     /// How long they are yours without a word from you
-    #[arg(long, value_name = "DUR", value_parser = units::duration, default_value = "30s")]
+    #[arg(long, value_name = "DUR", value_parser = units::lease, default_value = "30s", allow_hyphen_values = true)]
     lease: Duration,
 }
 

@@ -5,10 +5,11 @@ use sprag::{
     Client, Namespace, RedisStore, StoreError,
     store::{Callers, RedisStoreBuilder},
 };
-use std::time::Duration;
+use std::{ffi::OsString, time::Duration};
 
-/// For how long a command repeats what an unavailable server did not answer: a person waits.
-const BUDGET: Duration = Duration::from_secs(3);
+/// For how long a command repeats what an unavailable server did not answer: a person waits. Long
+/// enough that a call whose answer never comes is made again.
+pub(crate) const BUDGET: Duration = Duration::from_secs(6);
 
 /// The store of a command. Settlements name themselves, so that the same command again succeeds.
 pub(crate) fn store(global: &Global) -> Result<RedisStore, Failure> {
@@ -21,11 +22,10 @@ pub(crate) fn client(global: &Global) -> Result<Client, Failure> {
 }
 
 fn named(global: &Global) -> Result<RedisStoreBuilder, StoreError> {
-    let url = given_url(global).unwrap_or_else(|| "redis://127.0.0.1:6379".to_owned());
-    let namespace = match (&global.namespace, env("SPRAG_NAMESPACE")) {
-        (Some(namespace), _) => namespace.clone(),
-        (None, Some(name)) => Namespace::new(name)?,
-        (None, None) => Namespace::default(),
+    let url = given_url(global)?.unwrap_or_else(|| "redis://127.0.0.1:6379".to_owned());
+    let namespace = match &global.namespace {
+        Some(namespace) => namespace.clone(),
+        None => env("SPRAG_NAMESPACE")?.map(Namespace::new).transpose()?.unwrap_or_default(),
     };
     Ok(builder(&url)?.namespace(namespace))
 }
@@ -43,12 +43,21 @@ pub(crate) fn builder(url: &str) -> Result<RedisStoreBuilder, StoreError> {
 }
 
 /// The URL of flag or environment, if there is one.
-pub(crate) fn given_url(global: &Global) -> Option<String> {
-    let named = || env("SPRAG_REDIS_URL").or_else(|| env("REDIS_URL"));
-    global.url.clone().or_else(named)
+pub(crate) fn given_url(global: &Global) -> Result<Option<String>, StoreError> {
+    if let Some(url) = &global.url {
+        return Ok(Some(url.clone()));
+    }
+    match env("SPRAG_REDIS_URL")? {
+        None => env("REDIS_URL"),
+        named => Ok(named),
+    }
 }
 
 /// A variable that is set to something.
-pub(crate) fn env(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
+pub(crate) fn env(name: &str) -> Result<Option<String>, StoreError> {
+    let value = std::env::var_os(name).filter(|value| !value.is_empty());
+    value.map(OsString::into_string).transpose().map_err(|_| {
+        // Not its value, which may be a secret.
+        StoreError::Invalid(format!("environment variable {name}: not UTF-8"))
+    })
 }

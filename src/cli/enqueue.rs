@@ -24,7 +24,7 @@ pub(crate) struct Args {
     kind: Kind,
     /// A JSON text, @file, or - for stdin [default: null, or no bytes if raw]
     #[arg(conflicts_with = "from", allow_negative_numbers = true)]
-    payload: Option<String>,
+    pub(crate) payload: Option<String>,
     /// An id of your own: the same id and content again is a success
     #[arg(long, conflicts_with = "from")]
     id: Option<JobId>,
@@ -35,13 +35,13 @@ pub(crate) struct Args {
     #[arg(long)]
     unique_payload: bool,
     /// Hold the key for so long, whatever becomes of the job
-    #[arg(long, value_name = "DUR", value_parser = units::duration, requires = "key", conflicts_with = "debounce")]
+    #[arg(long, value_name = "DUR", value_parser = units::duration, allow_hyphen_values = true, requires = "key", conflicts_with = "debounce")]
     throttle: Option<Duration>,
     /// Each duplicate puts the job off until so long after it
-    #[arg(long, value_name = "DUR", value_parser = units::duration, requires = "key")]
+    #[arg(long, value_name = "DUR", value_parser = units::duration, allow_hyphen_values = true, requires = "key")]
     debounce: Option<Duration>,
     /// Debounce at most so long after the first
-    #[arg(long, value_name = "DUR", value_parser = units::duration, requires = "debounce")]
+    #[arg(long, value_name = "DUR", value_parser = units::duration, allow_hyphen_values = true, requires = "debounce", conflicts_with = "throttle")]
     max_wait: Option<Duration>,
     /// The key belongs to all kinds of the queue
     #[arg(long, requires = "key")]
@@ -50,28 +50,28 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FIELDS", value_delimiter = ',', requires = "key")]
     replace: Vec<ReplaceArg>,
     /// Due so long from now
-    #[arg(long, value_name = "DUR", value_parser = units::duration, conflicts_with = "at")]
+    #[arg(long, value_name = "DUR", value_parser = units::duration, allow_hyphen_values = true, conflicts_with = "at")]
     delay: Option<Duration>,
     /// Due at this time
-    #[arg(long, value_name = "TIME", value_parser = units::time)]
+    #[arg(long, value_name = "TIME", value_parser = units::time, allow_hyphen_values = true)]
     at: Option<Timestamp>,
     /// 0 to 9, higher first [default: 4]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = units::whole::<u8>(0..=9), allow_hyphen_values = true)]
     priority: Option<u8>,
     /// Failed attempts before it is archived, 1 to 1000 [default: 25]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = units::whole::<u32>(1..=1_000), allow_hyphen_values = true)]
     max_attempts: Option<u32>,
     /// How long one attempt may take
-    #[arg(long, value_name = "DUR", value_parser = units::duration)]
+    #[arg(long, value_name = "DUR", value_parser = units::duration, allow_hyphen_values = true)]
     timeout: Option<Duration>,
     /// When it is no longer worth running
-    #[arg(long, value_name = "DUR|TIME", value_parser = units::when)]
+    #[arg(long, value_name = "DUR|TIME", value_parser = units::when, allow_hyphen_values = true)]
     deadline: Option<When>,
     /// How long the finished job is kept
-    #[arg(long, value_name = "DUR", value_parser = units::duration)]
+    #[arg(long, value_name = "DUR", value_parser = units::duration, allow_hyphen_values = true)]
     retention: Option<Duration>,
     /// How long its id is remembered after the job is gone
-    #[arg(long, value_name = "DUR", value_parser = units::duration)]
+    #[arg(long, value_name = "DUR", value_parser = units::duration, allow_hyphen_values = true)]
     remember: Option<Duration>,
     /// Its tenant
     #[arg(long, value_name = "P")]
@@ -89,7 +89,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE.jsonl")]
     pub(crate) from: Option<PathBuf>,
     /// All lines or none
-    #[arg(long, requires = "from", conflicts_with = "join")]
+    // What conflicts with --from would lift its being required.
+    #[arg(long, requires = "from", conflicts_with_all = ["join", "payload", "id"])]
     pub(crate) atomic: bool,
 }
 
@@ -192,13 +193,14 @@ pub(crate) async fn enqueue(global: &Global, args: Box<Args>) -> Result<ExitCode
         return from_file::enqueue(global, &args).await;
     }
     let payload = match (&args.payload, args.codec) {
-        (Some(payload), _) => payload::read(payload)?,
+        (Some(payload), _) => payload::read("payload", payload)?,
         (None, CodecArg::Json) => b"null".to_vec(),
         (None, CodecArg::Raw) => Vec::new(),
     };
-    let job = [args.envelope(payload)?];
+    let job = args.envelope(payload)?;
     let store = connect::store(global)?;
-    let outcome = store.enqueue(&args.queue, &job).await?.pop();
+    let outcomes = store.enqueue(&args.queue, std::slice::from_ref(&job)).await;
+    let outcome = outcomes.map_err(|error| Failure::unsure(error, &job))?.pop();
     let missing = || StoreError::Backend("no outcome".to_owned());
     let queue = args.queue.as_str();
     match outcome.ok_or_else(missing)? {

@@ -1,8 +1,9 @@
 //! Errors: one object or one line on stderr, and an exit code by variant.
 
+use clap::error::{ContextKind, ContextValue, ErrorKind as ClapKind};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use sprag::StoreError;
+use sprag::{Envelope, JobId, StoreError};
 use std::{
     io::{ErrorKind, Write},
     process::ExitCode,
@@ -13,6 +14,9 @@ use std::{
 pub(crate) enum Failure {
     /// The store's answer, and the line of a file that it is about.
     Store { error: StoreError, line: Option<usize> },
+    /// No answer to an enqueue call, whose jobs may be there or not: their ids, and their lines if
+    /// they stand in a file.
+    Unsure { error: StoreError, ids: Vec<JobId>, lines: Vec<usize> },
     /// Nobody reads on: a success.
     BrokenPipe,
     /// Anything else.
@@ -44,11 +48,33 @@ impl From<anyhow::Error> for Failure {
 }
 
 impl Failure {
+    /// A call that enqueues this job failed.
+    pub(crate) fn unsure(error: StoreError, job: &Envelope) -> Self {
+        Self::unsure_lines(error, &[], std::slice::from_ref(job), None)
+    }
+
+    /// A call that enqueues these jobs of these lines failed; `line`: the first that is not told of.
+    pub(crate) fn unsure_lines(
+        error: StoreError,
+        lines: &[usize],
+        jobs: &[Envelope],
+        line: Option<usize>,
+    ) -> Self {
+        if !matches!(error, StoreError::Unavailable(_)) {
+            return Self::Store { error, line };
+        }
+        let ids = jobs.iter().map(|job| job.id().clone()).collect();
+        Self::Unsure { error, ids, lines: lines.to_vec() }
+    }
+
     /// Writes the error down and answers the exit code.
     pub(crate) fn report(&self, json: bool) -> ExitCode {
         let (object, code) = match self {
             Self::BrokenPipe => return ExitCode::SUCCESS,
             Self::Store { error, line } => (Object::of(error, *line), exit_code(error)),
+            Self::Unsure { error, ids, lines } => {
+                (Object::unsure(error, ids, lines), exit_code(error))
+            }
             Self::Other(error) => (Object::plain("other", &format!("{error:#}")), 1),
         };
         object.say(json);
@@ -64,13 +90,36 @@ pub(crate) fn usage(error: &clap::Error, json: bool) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let text = error.render().to_string();
-    if json {
-        let first = text.lines().next().unwrap_or_default();
-        Object::plain("invalid", first.strip_prefix("error: ").unwrap_or(first)).say(true);
-    } else {
-        let _ = writeln!(std::io::stderr(), "{}", redacted(text.trim_end()));
+    let not_utf_8 = std::env::args_os().skip(1).position(|arg| arg.to_str().is_none());
+    match not_utf_8 {
+        // Nothing is quoted: what is half legible may be a secret nevertheless.
+        Some(place) if error.kind() == ClapKind::InvalidUtf8 || text.contains('\u{fffd}') => {
+            let message = format!("invalid argument: number {} is not UTF-8", place + 1);
+            Object::plain("invalid", &message).say(json);
+        }
+        _ if json => Object::plain("invalid", &usage_message(error, &text)).say(true),
+        _ => {
+            let _ = writeln!(std::io::stderr(), "{}", redacted(text.trim_end()));
+        }
     }
     ExitCode::from(2)
+}
+
+/// All that clap says, on one line, but for the usage.
+fn usage_message(error: &clap::Error, text: &str) -> String {
+    if error.kind() == ClapKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return "a command is missing: see --help".to_owned();
+    }
+    let text = text.trim_end();
+    let text = text.strip_suffix("For more information, try '--help'.").unwrap_or(text).trim_end();
+    let usage = match error.get(ContextKind::Usage) {
+        Some(ContextValue::StyledStr(usage)) => usage.to_string(),
+        _ => String::new(),
+    };
+    let text = text.strip_suffix(usage.trim_end()).unwrap_or(text);
+    let text = redacted(text.strip_prefix("error: ").unwrap_or(text));
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join(" ").replace(" tip: ", "; tip: ")
 }
 
 /// What an error tells: variant, message, the variant's fields, and the line of a file.
@@ -112,6 +161,31 @@ impl Object {
         Self { fields, line, ..Self::plain(name, &error.to_string()) }
     }
 
+    /// Says which jobs may be there or not.
+    fn unsure(error: &StoreError, ids: &[JobId], lines: &[usize]) -> Self {
+        let mut object = Self::of(error, lines.first().copied());
+        let (name, value, hint) = match (ids, lines) {
+            ([id], []) => {
+                let hint = format!(
+                    "the job may have been enqueued: the same command with --id {id} is safe"
+                );
+                ("id", json!(id.as_str()), hint)
+            }
+            _ => {
+                let job = |(line, id): (&usize, &JobId)| json!({ "line": line, "id": id.as_str() });
+                let jobs: Value = lines.iter().zip(ids).map(job).collect();
+                let (first, last) = (lines.first().unwrap_or(&0), lines.last().unwrap_or(&0));
+                let hint = format!(
+                    "lines {first} to {last} may have been enqueued; --json tells their ids"
+                );
+                ("jobs", jobs, hint)
+            }
+        };
+        object.fields.insert(name.to_owned(), value);
+        object.message = format!("{}; {hint}", object.message);
+        object
+    }
+
     fn say(&self, json: bool) {
         let text = match (json, self.line) {
             (true, _) => serde_json::to_string(self).unwrap_or_default(),
@@ -137,26 +211,60 @@ pub(crate) fn exit_code(error: &StoreError) -> u8 {
     }
 }
 
-/// The text without what stands between `://` and `@`: user and password of a URL. A URL may reach
-/// an error text by ways that nobody thought of, such as a flag in the wrong place.
+/// Characters of a URL that are looked at for its user and password.
+const LONGEST_USERINFO: usize = 1_024;
+
+/// The text without user and password of any URL that was given to this process. A URL may reach an
+/// error text by ways that nobody thought of, such as a flag in the wrong place.
 pub(crate) fn redacted(text: &str) -> String {
+    let variables = ["SPRAG_REDIS_URL", "REDIS_URL"].into_iter().filter_map(std::env::var_os);
+    let given = std::env::args_os().skip(1).chain(variables);
+    let given: Vec<String> = given.map(|text| text.to_string_lossy().into_owned()).collect();
+    without(text, &userinfos(&given))
+}
+
+/// What stands between `://` and the last `@`, of all that follows and of the word, as it is and as
+/// `{:?}` shows it.
+fn userinfos(given: &[String]) -> Vec<String> {
+    let mut found = Vec::new();
+    for text in given {
+        for (at, mark) in text.match_indices("://") {
+            let rest: String = text[at + mark.len()..].chars().take(LONGEST_USERINFO).collect();
+            let word = rest.split(char::is_whitespace).next().unwrap_or_default();
+            let ends = [rest.rfind('@'), word.rfind('@')].into_iter().flatten();
+            found.extend(ends.map(|end| rest[..end].to_owned()));
+        }
+    }
+    let shown: Vec<_> = found.iter().map(|info| info.escape_debug().to_string()).collect();
+    found.extend(shown);
+    found.retain(|userinfo| !userinfo.is_empty());
+    // What is part of another must not hide the whole of it.
+    found.sort_by_key(|userinfo| std::cmp::Reverse(userinfo.len()));
+    found.dedup();
+    found
+}
+
+fn without(text: &str, userinfos: &[String]) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(start) = rest.find("://") {
         let (before, after) = rest.split_at(start + 3);
         kept.push_str(before);
-        let end = after.find(|c: char| c.is_whitespace()).unwrap_or(after.len());
-        rest = match after[..end].rfind('@') {
-            // The form of a URL, in a text that explains it.
-            Some(_) if after.starts_with("[user:password@]") => after,
-            Some(at) => {
-                kept.push_str("***");
-                &after[at..]
-            }
-            None => after,
-        };
+        let secret = userinfos.iter().find_map(|userinfo| shown_part(after, userinfo));
+        if secret.is_some() {
+            kept.push_str("***");
+        }
+        rest = &after[secret.unwrap_or(0)..];
     }
     kept + rest
+}
+
+/// How many bytes of the userinfo the text begins with: all of them, or those before a cut.
+fn shown_part(text: &str, userinfo: &str) -> Option<usize> {
+    let same = text.chars().zip(userinfo.chars()).take_while(|(a, b)| a == b);
+    let bytes = same.map(|(c, _)| c.len_utf8()).sum::<usize>();
+    let cut = ["…", "\"…"].iter().any(|mark| text[bytes..].starts_with(mark));
+    (bytes == userinfo.len() || bytes > 0 && cut).then_some(bytes)
 }
 
 #[cfg(test)]
@@ -164,15 +272,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_before_the_at_of_a_url_is_never_shown() {
-        for (text, shown) in [
-            ("no url", "no url"),
-            ("redis://h:1/0", "redis://h:1/0"),
-            ("redis://[user:password@]host", "redis://[user:password@]host"),
-            ("'redis://:s3cret@h' found", "'redis://***@h' found"),
-            ("a redis://u:p@ss/w@h b x://y:z@i", "a redis://***@h b x://***@i"),
+    fn user_and_password_of_a_given_url_are_never_shown() {
+        let hint = "must be redis://user:password@host";
+        for (given, text, shown) in [
+            ("", "no url", "no url"),
+            ("redis://h:1/0", "redis://h:1/0", "redis://h:1/0"),
+            ("redis://h:x/0", hint, hint),
+            ("redis://u:s3cret@h:x", hint, hint),
+            ("redis://u:p@h", "must be redis://[user:p@]h", "must be redis://[user:p@]h"),
+            ("redis://:s3cret@h", "'redis://:s3cret@h' found", "'redis://***@h' found"),
+            ("redis://u:p@ss/w@h", "a redis://u:p@ss/w@h b", "a redis://***@h b"),
+            ("redis://u:my pass@h", "redis://u:my pass@h", "redis://***@h"),
+            ("--urll=redis://u:p@h", "'--urll=redis://u:p@h'", "'--urll=redis://***@h'"),
+            ("redis://u:a\"b@h", "\"redis://u:a\\\"b@h\"", "\"redis://***@h\""),
+            ("redis://u:s3cret@h", "\"redis://u:s3c\"… (80 bytes)", "\"redis://***\"… (80 bytes)"),
+            ("redis://u:s3cret@h", "redis://u:9", "redis://u:9"),
+            ("a://x:y@h b://v:w@i", "b://v:w@i, a://x:y@h", "b://***@i, a://***@h"),
         ] {
-            assert_eq!(redacted(text), shown);
+            assert_eq!(without(text, &userinfos(&[given.to_owned()])), shown);
         }
     }
 }

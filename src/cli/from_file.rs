@@ -1,7 +1,13 @@
 //! `sprag enqueue --from`: a payload a line.
 
-use crate::{args::Global, connect, enqueue::Args, fail, fail::Failure, out};
-use anyhow::Context;
+use crate::{
+    args::Global,
+    connect,
+    enqueue::Args,
+    fail::{self, Failure},
+    out,
+    payload::{self, CodecArg},
+};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use sprag::{Client, Envelope, RedisStore, Store, StoreError, model::MAX_BATCH};
@@ -26,7 +32,8 @@ struct Summary {
 }
 
 pub(crate) async fn enqueue(global: &Global, args: &Args) -> Result<ExitCode, Failure> {
-    let lines = Lines::open(args.from.as_deref().unwrap_or(Path::new("-")), global)?;
+    let file = args.from.as_deref().unwrap_or(Path::new("-"));
+    let lines = Lines::open(file, args.codec, global)?;
     let store = connect::store(global)?;
     if args.atomic {
         atomic(global, args, store, lines).await
@@ -52,8 +59,10 @@ async fn atomic(
         }
     }
     let done = store.enqueue_atomic(&args.queue, &jobs).await.map_err(|refused| {
-        let line = refused.index.and_then(|index| numbers.get(index)).copied();
-        Failure::Store { error: refused.error, line }
+        match refused.index.and_then(|index| numbers.get(index)) {
+            Some(line) => Failure::Store { error: refused.error, line: Some(*line) },
+            None => Failure::unsure_lines(refused.error, &numbers, &jobs, None),
+        }
     })?;
     let existing = done.iter().filter(|job| job.existing).count() as u64;
     let lines = done.len() as u64;
@@ -125,7 +134,7 @@ impl Run<'_> {
             Err(error) => {
                 self.summary.lines -= jobs.len() as u64;
                 self.summary.tell(self.global)?;
-                return Err(Failure::Store { error, line: lines.first().copied() });
+                return Err(Failure::unsure_lines(error, &lines, &jobs, lines.first().copied()));
             }
         };
         for (line, outcome) in lines.into_iter().zip(outcomes) {
@@ -147,7 +156,8 @@ impl Run<'_> {
         if self.global.json {
             return out::object(&fail::Object::of(error, Some(line)));
         }
-        out::talk(self.global, &format!("line {line}: {error}"));
+        // An error, not talk.
+        out::warn(&fail::redacted(&format!("line {line}: {error}")));
         Ok(())
     }
 }
@@ -167,19 +177,22 @@ impl Summary {
 /// The lines of a file that are not empty, with a bar that tells how far it is read.
 struct Lines {
     reader: Box<dyn BufRead>,
+    name: String,
+    codec: CodecArg,
     number: usize,
     bar: ProgressBar,
 }
 
 impl Lines {
-    fn open(file: &Path, global: &Global) -> Result<Self, Failure> {
-        let (reader, size): (Box<dyn BufRead>, _) = if file == Path::new("-") {
-            (Box::new(std::io::stdin().lock()), 0)
+    fn open(file: &Path, codec: CodecArg, global: &Global) -> Result<Self, StoreError> {
+        let (reader, name, size): (Box<dyn BufRead>, _, _) = if file == Path::new("-") {
+            (Box::new(std::io::stdin().lock()), "stdin".to_owned(), 0)
         } else {
-            let opened =
-                File::open(file).with_context(|| format!("cannot read {}", file.display()))?;
-            let size = opened.metadata()?.len();
-            (Box::new(BufReader::new(opened)), size)
+            let name = file.display().to_string();
+            let opened = File::open(file).and_then(|file| Ok((file.metadata()?.len(), file)));
+            let (size, opened) =
+                opened.map_err(|error| payload::unreadable("from", &name, &error))?;
+            (Box::new(BufReader::new(opened)), name, size)
         };
         // indicatif draws on stderr, and only on a terminal.
         let bar = if global.quiet || global.json || size == 0 {
@@ -192,20 +205,26 @@ impl Lines {
                 .unwrap_or_else(|_| ProgressStyle::default_bar()),
             )
         };
-        Ok(Self { reader, number: 0, bar })
+        Ok(Self { reader, name, codec, number: 0, bar })
     }
 
     /// The next line and its number, counted from 1.
-    fn next(&mut self) -> Result<Option<(usize, Vec<u8>)>, Failure> {
+    fn next(&mut self) -> Result<Option<(usize, Vec<u8>)>, StoreError> {
         loop {
             let mut line = Vec::new();
-            let read = self.reader.read_until(b'\n', &mut line).context("cannot read a line")?;
+            let read = self.reader.read_until(b'\n', &mut line);
+            let read = read.map_err(|error| payload::unreadable("from", &self.name, &error))?;
             if read == 0 {
                 return Ok(None);
             }
             self.number += 1;
             self.bar.inc(read as u64);
-            line.truncate(line.trim_ascii_end().len());
+            let end = match self.codec {
+                CodecArg::Json => line.trim_ascii_end().len(),
+                // Every byte but the line's end is its own.
+                CodecArg::Raw => line.strip_suffix(b"\n").unwrap_or(&line).len(),
+            };
+            line.truncate(end);
             if !line.is_empty() {
                 return Ok(Some((self.number, line)));
             }

@@ -156,8 +156,10 @@ impl<'a> Answer<'a> {
     }
 
     /// For people: the same names and values, below each other.
-    fn table(&self) -> Result<(), Failure> {
-        let object = serde_json::to_value(self).map_err(anyhow::Error::from)?;
+    fn table(mut self) -> Result<(), Failure> {
+        // Texts that are shown as they are stored: no reader in between that has limits of its own.
+        let (payload, result) = (self.payload.take(), self.result.take());
+        let object = serde_json::to_value(&self).map_err(anyhow::Error::from)?;
         let mut rows = Vec::new();
         for (name, value) in object.as_object().into_iter().flatten() {
             let text = match value {
@@ -168,6 +170,8 @@ impl<'a> Answer<'a> {
             };
             rows.push((name.as_str(), text));
         }
+        rows.extend(result.iter().map(|result| ("result", result.get().to_owned())));
+        rows.extend(payload.iter().map(|payload| (payload.name(), payload.text().to_owned())));
         // The most telling first; the others in the order of the alphabet.
         let first = ["id", "queue", "kind", "state", "reason", "attempt", "crash"];
         let rank =

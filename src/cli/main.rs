@@ -20,18 +20,16 @@ mod sweep;
 mod units;
 
 use args::{Args, Command};
-use clap::Parser;
 use fail::Failure;
 use std::{io::IsTerminal, process::ExitCode};
 
 fn main() -> ExitCode {
-    let args = match Args::try_parse() {
+    let args = match Args::read() {
         Ok(args) => args,
-        Err(error) => return fail::usage(&error, std::env::args().any(|arg| arg == "--json")),
+        Err(error) => return fail::usage(&error, std::env::args_os().any(|arg| arg == "--json")),
     };
-    log_to_stderr(args.global.quiet);
     let json = args.global.json;
-    match run(args) {
+    match log_to_stderr(args.global.quiet).and_then(|()| run(args)) {
         Ok(code) => code,
         Err(failure) => failure.report(json),
     }
@@ -62,13 +60,13 @@ async fn command(Args { global, command }: Args) -> Result<ExitCode, Failure> {
 }
 
 /// The library's log lines, `RUST_LOG` choosing among them; errors only by default.
-fn log_to_stderr(quiet: bool) {
+fn log_to_stderr(quiet: bool) -> Result<(), Failure> {
     if quiet {
-        return;
+        return Ok(());
     }
     let filter = tracing_subscriber::EnvFilter::builder()
         .with_default_directive(tracing::level_filters::LevelFilter::ERROR.into())
-        .from_env_lossy();
+        .parse_lossy(connect::env("RUST_LOG")?.unwrap_or_default());
     let colour = std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty())
         && std::io::stderr().is_terminal();
     tracing_subscriber::fmt()
@@ -76,4 +74,5 @@ fn log_to_stderr(quiet: bool) {
         .with_writer(std::io::stderr)
         .with_ansi(colour)
         .init();
+    Ok(())
 }

@@ -1,13 +1,11 @@
 //! Payloads: read from an argument, a file or stdin; shown as JSON if they can be.
 
-use crate::fail::Failure;
-use anyhow::Context;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 use sprag::{Codec, Envelope, StoreError};
-use std::io::Read;
+use std::{fmt::Display, io::Read};
 
 /// The codecs that a command can write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -29,22 +27,30 @@ impl From<CodecArg> for Codec {
 }
 
 /// The argument itself, `@file`, or `-` for stdin.
-pub(crate) fn read(argument: &str) -> Result<Vec<u8>, Failure> {
+pub(crate) fn read(field: &str, argument: &str) -> Result<Vec<u8>, StoreError> {
     if argument == "-" {
         let mut bytes = Vec::new();
-        std::io::stdin().read_to_end(&mut bytes).context("cannot read stdin")?;
-        return Ok(bytes);
+        let read = std::io::stdin().read_to_end(&mut bytes);
+        return read.map(|_| bytes).map_err(|error| unreadable(field, "stdin", &error));
     }
     match argument.strip_prefix('@') {
-        Some(file) => Ok(std::fs::read(file).with_context(|| format!("cannot read {file}"))?),
+        Some(file) => std::fs::read(file).map_err(|error| unreadable(field, file, &error)),
         None => Ok(argument.as_bytes().to_vec()),
     }
 }
 
+/// A file that was named cannot be read.
+pub(crate) fn unreadable(field: &str, file: &str, error: &std::io::Error) -> StoreError {
+    StoreError::Invalid(format!("{field}: cannot read {file}: {error}"))
+}
+
 /// Checks that bytes are one JSON text.
 pub(crate) fn check_json(field: &str, bytes: &[u8]) -> Result<(), StoreError> {
-    let checked = serde_json::from_slice::<IgnoredAny>(bytes);
-    checked.map(drop).map_err(|error| StoreError::Invalid(format!("{field}: not JSON: {error}")))
+    let not_json = |why: &dyn Display| StoreError::Invalid(format!("{field}: not JSON: {why}"));
+    // What is skipped is not looked at so closely.
+    let text = std::str::from_utf8(bytes).map_err(|error| not_json(&error))?;
+    let checked = serde_json::from_str::<IgnoredAny>(text);
+    checked.map(drop).map_err(|error| not_json(&error))
 }
 
 /// A payload as an object shows it: `payload`, or `payload_base64`.
@@ -64,6 +70,13 @@ impl Shown {
             Codec::Raw => None,
         };
         json.map_or_else(|| Self::PayloadBase64(BASE64_STANDARD.encode(bytes)), Self::Payload)
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Payload(_) => "payload",
+            Self::PayloadBase64(_) => "payload_base64",
+        }
     }
 
     pub(crate) fn text(&self) -> &str {
@@ -98,6 +111,15 @@ mod tests {
         let names = (QueueName::new("q").expect("queue"), Kind::new("k").expect("kind"));
         let job = Envelope::builder(names.0, names.1).payload(payload.to_vec(), codec);
         serde_json::to_string(&Shown::of(&job.build().expect("valid"))).expect("encodes")
+    }
+
+    #[test]
+    fn json_is_utf_8() {
+        assert_eq!(check_json("p", "[\"ü\", 1e400]".as_bytes()), Ok(()));
+        for bad in [&b"\"\xff\""[..], b"{\"\xc3\": 1}", b"[\"\xed\xa0\x80\"]", b"\"a", b""] {
+            let error = check_json("p", bad).expect_err("not JSON").to_string();
+            assert!(error.starts_with("invalid p: not JSON: "), "{error}");
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub(crate) enum Verb {
     Limit {
         queue: QueueName,
         /// A number, or none
-        #[arg(value_name = "N|none", value_parser = limit_value)]
+        #[arg(value_name = "N|none", value_parser = limit_value, allow_negative_numbers = true)]
         limit: Limit,
     },
 }

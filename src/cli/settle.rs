@@ -4,7 +4,7 @@ use crate::{args::Global, connect, fail::Failure, out, payload, units};
 use serde::Serialize;
 use sprag::{
     Fence, JobId, QueueName, RedisStore, State, Store, StoreError,
-    store::{Archive, ArchiveReason, Complete, Held, Outcomes, Retry, Snooze},
+    store::{Archive, ArchiveReason, Complete, Held, MAX_RESULT, Outcomes, Retry, Snooze},
     worker,
 };
 use std::time::Duration;
@@ -15,7 +15,7 @@ struct Job {
     queue: QueueName,
     id: JobId,
     /// The number that claim gave
-    #[arg(long, value_name = "F")]
+    #[arg(long, value_name = "F", value_parser = units::whole::<u64>(0..=u64::MAX), allow_hyphen_values = true)]
     fence: u64,
 }
 
@@ -25,12 +25,16 @@ impl Job {
     }
 
     fn tell(&self, global: &Global, state: State) -> Result<(), Failure> {
-        let Self { queue, id, fence } = self;
         if !global.json {
-            out::talk(global, &format!("{id}: {state}"));
+            out::talk(global, &format!("{}: {state}", self.id));
             return Ok(());
         }
-        out::object(&Answer { id: id.as_str(), queue: queue.as_str(), fence: *fence, state })
+        out::object(&self.answer(state))
+    }
+
+    fn answer(&self, state: State) -> Answer<'_> {
+        let (id, queue) = (self.id.as_str(), self.queue.as_str());
+        Answer { id, queue, fence: self.fence, state, result_dropped: false }
     }
 }
 
@@ -40,6 +44,8 @@ struct Answer<'a> {
     queue: &'a str,
     fence: u64,
     state: State,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    result_dropped: bool,
 }
 
 fn only<T>(mut outcomes: Outcomes<T>) -> Result<T, StoreError> {
@@ -52,7 +58,7 @@ pub(crate) struct ExtendArgs {
     #[command(flatten)]
     job: Job,
     /// From now on
-    #[arg(long, value_name = "DUR", value_parser = units::duration, default_value = "30s")]
+    #[arg(long, value_name = "DUR", value_parser = units::lease, default_value = "30s", allow_hyphen_values = true)]
     lease: Duration,
 }
 
@@ -76,10 +82,20 @@ pub(crate) struct CompleteArgs {
 
 pub(crate) async fn complete(global: &Global, args: CompleteArgs) -> Result<(), Failure> {
     let CompleteArgs { job, result } = args;
-    let result = result.map(|result| payload::read(&result)).transpose()?;
+    let result = result.map(|result| payload::read("result", &result)).transpose()?;
     result.as_ref().map_or(Ok(()), |result| payload::check_json("result", result))?;
+    let bytes = result.as_ref().map_or(0, Vec::len);
     let complete = Complete { held: job.held(), result: result.map(Into::into) };
     only(connect::store(global)?.complete(&job.queue, &[complete]).await?)?;
+    let result_dropped = bytes > MAX_RESULT;
+    if global.json {
+        return out::object(&Answer { result_dropped, ..job.answer(State::Completed) });
+    }
+    if result_dropped {
+        // Something is lost: also when it shall be quiet.
+        let why = format!("its result of {bytes} bytes was dropped; at most {MAX_RESULT} are kept");
+        out::warn(&format!("{}: {why}", job.id));
+    }
     job.tell(global, State::Completed)
 }
 
@@ -92,7 +108,7 @@ pub(crate) struct RetryArgs {
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     error: String,
     /// When to try again [default: 15 s + (attempt - 1)^4 s, at most a day, ± 15 %]
-    #[arg(long, value_name = "DUR", value_parser = units::duration)]
+    #[arg(long, value_name = "DUR", value_parser = units::duration, allow_hyphen_values = true)]
     delay: Option<Duration>,
 }
 
@@ -149,7 +165,7 @@ pub(crate) struct SnoozeArgs {
     #[command(flatten)]
     job: Job,
     /// How much later
-    #[arg(long, value_name = "DUR", value_parser = units::duration)]
+    #[arg(long, value_name = "DUR", value_parser = units::duration, allow_hyphen_values = true)]
     delay: Duration,
 }
 

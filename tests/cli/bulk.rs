@@ -91,5 +91,30 @@ async fn an_atomic_file_is_written_whole_or_not_at_all() {
 #[tokio::test]
 async fn a_file_that_is_not_there_is_an_error() {
     let sprag = Program::start().await;
-    assert_eq!(sprag.error(1, &["enqueue", "q", "k", "--from", "/no/such/file"])["error"], "other");
+    for (file, atomic) in [("/no/such/file", false), ("/no/such/file", true), ("/", false)] {
+        let mut args = vec!["enqueue", "q", "k", "--from", file];
+        args.extend(atomic.then_some("--atomic"));
+        let error = sprag.error(2, &args);
+        let message = error["message"].as_str().expect("a text");
+        assert_eq!(error["error"], "invalid");
+        assert!(message.starts_with(&format!("invalid from: cannot read {file}: ")), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn a_raw_line_is_every_byte_of_it() {
+    let sprag = Program::start().await;
+    let raw = ["enqueue", "q", "k", "--codec", "raw", "--from", "-"];
+    let ran = sprag.with_stdin(&raw, b"a \r\n\n \nb");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let claimed = sprag.objects(&["claim", "q", "--worker", "w", "--count", "9"]);
+    let payloads: Vec<_> = claimed.iter().map(|job| &job["payload_base64"]).collect();
+    assert_eq!(payloads, ["YSAN", "IA==", "Yg=="]);
+}
+
+#[tokio::test]
+async fn refused_lines_are_told_also_when_it_shall_be_quiet() {
+    let sprag = Program::start().await;
+    let ran = sprag.with_stdin(&["--quiet", "enqueue", "q", "k", "--from", "-"], b"1\nbad\n");
+    assert!(ran.code == 2 && ran.stderr.starts_with("line 2: invalid payload"), "{ran:?}");
 }

@@ -72,6 +72,48 @@ fn a_demo_that_is_killed_takes_its_processes_along() {
     until(|| processes_in(dir.path()).is_empty() && is_empty(dir.path()));
 }
 
+/// Starts a demo, sends it a signal so much later, and waits for its end.
+fn interrupt(dir: &std::path::Path, url: Option<&str>, signal: &str, after: Duration) {
+    let mut demo = command();
+    demo.arg("demo").env("TMPDIR", dir).stdout(Stdio::null()).stderr(Stdio::null());
+    demo.envs(url.map(|url| ("SPRAG_REDIS_URL", url)));
+    let mut demo = demo.spawn().expect("it runs");
+    std::thread::sleep(after);
+    let mut kill = std::process::Command::new("kill");
+    let sent = kill.args([signal, &demo.id().to_string()]).status().expect("`kill` runs");
+    assert!(sent.success(), "it still ran");
+    demo.wait().expect("gone");
+    let what = format!("{signal} after {after:?}");
+    assert!(is_empty(dir), "{what} left {:?}", std::fs::read_dir(dir).expect("read").next());
+    // Only their end is awaited for: a killed process may be there for a moment.
+    until(|| processes_in(dir).is_empty());
+}
+
+#[test]
+fn a_demo_that_is_told_to_end_leaves_nothing() {
+    for signal in ["-HUP", "-INT", "-TERM"] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let more: &[u64] = if signal == "-HUP" { &[500, 1_500, 3_000] } else { &[] };
+        for ms in [0, 5, 10, 20, 40, 80, 150].iter().chain(more) {
+            interrupt(dir.path(), None, signal, Duration::from_millis(*ms));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_demo_that_is_told_to_end_leaves_no_keys_on_a_given_server() {
+    let sprag = Program::start().await;
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut connection = sprag.server.connection().await;
+    for ms in [0, 20, 50, 100, 200, 400, 1_000, 2_000, 3_000] {
+        let url = sprag.server.url();
+        interrupt(dir.path(), Some(&url), "-HUP", Duration::from_millis(ms));
+        let keys: Vec<String> =
+            redis::cmd("KEYS").arg("*").query_async(&mut connection).await.expect("keys");
+        assert_eq!(keys, [""; 0], "after {ms} ms");
+    }
+}
+
 fn until(mut done: impl FnMut() -> bool) {
     let started = Instant::now();
     while !done() {

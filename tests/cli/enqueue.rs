@@ -129,8 +129,38 @@ async fn a_payload_comes_from_the_argument_a_file_or_stdin() {
     for (line, payload) in lines.iter().zip(payloads) {
         assert!(line.contains(payload), "{payload} in {line}");
     }
-    let missing = sprag.error(1, &["enqueue", "q", "k", "@/no/such/file"]);
-    assert_eq!(missing["error"], "other");
+    let missing = sprag.error(2, &["enqueue", "q", "k", "@/no/such/file"]);
+    assert_eq!(missing["error"], "invalid");
+    let message = missing["message"].as_str().expect("a text");
+    assert!(message.starts_with("invalid payload: cannot read /no/such/file: "), "{message}");
+}
+
+#[tokio::test]
+async fn a_number_that_begins_with_a_hyphen_is_a_payload_and_a_flag_is_none() {
+    let sprag = Program::start().await;
+    for number in ["-1", "-0.5", "-1e5", "-1E5", "-1E+5", "-2.5e-3"] {
+        let made = sprag.object(&["enqueue", "q", "k", number, "--priority", "4"]);
+        assert_eq!(made["state"], "pending", "{number}");
+        let ran = sprag.run(&["--json", "claim", "q", "--worker", "w"]);
+        assert!(ran.stdout.contains(&format!(r#""payload":{number}}}"#)), "{number}: {ran:?}");
+    }
+    for flag in ["--no-such-flag", "-x", "-1x"] {
+        let message = sprag.error(2, &["enqueue", "q", "k", flag])["message"].to_string();
+        assert!(message.contains("unexpected argument"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn json_that_is_not_utf_8_is_invalid() {
+    let sprag = Program::start().await;
+    let ran = sprag.with_stdin(&["--json", "enqueue", "q", "k", "-"], b"{\"a\":\"\xff\"}");
+    assert_eq!((ran.code, &ran.error()["error"]), (2, &json!("invalid")), "{ran:?}");
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), b"\"\xc3\"").expect("written");
+    let at_file = format!("@{}", file.path().display());
+    assert_eq!(sprag.error(2, &["enqueue", "q", "k", &at_file])["error"], "invalid");
+    let complete = ["complete", "q", "x", "--fence", "1", "--result", &at_file];
+    assert_eq!(sprag.error(2, &complete)["error"], "invalid");
 }
 
 #[tokio::test]

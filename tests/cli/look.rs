@@ -1,7 +1,8 @@
 //! `queue` and `job`.
 
-use crate::program::{Program, held, text};
+use crate::program::{Program, SPRAG, held, text};
 use serde_json::json;
+use std::process::Command;
 
 #[tokio::test]
 async fn a_queue_is_shown_with_all_its_counters() {
@@ -57,6 +58,47 @@ async fn a_job_is_shown_from_its_enqueue_to_its_end() {
     assert!(done["ended_at"].is_u64() && done["evicted_at"].is_u64(), "{done}");
     let table = sprag.run(&show).stdout;
     assert!(table.lines().next().is_some_and(|line| line.contains(&id)), "{table}");
+}
+
+#[tokio::test]
+async fn a_payload_in_a_table_is_the_stored_text() {
+    let sprag = Program::start().await;
+    let deep = format!("{}{}", "[".repeat(1_000), "]".repeat(1_000));
+    for payload in [&deep, "[1e400, 123456789012345678901234567890,  \"ü\"]"] {
+        let enqueue = ["enqueue", "q", "k", payload, "--retention", "1h"];
+        let id = text(&sprag.object(&enqueue), "id");
+        let ran = sprag.run(&["job", "show", "q", &id, "--payload"]);
+        assert!(ran.code == 0 && ran.stdout.contains(payload), "{ran:?}");
+        assert_eq!(sprag.run(&["claim", "q", "--worker", "w"]).code, 0);
+        let (_, fence) = held(&sprag.object(&["job", "show", "q", &id]));
+        sprag.object(&["complete", "q", &id, "--fence", &fence, "--result", payload]);
+        let ran = sprag.run(&["job", "show", "q", &id]);
+        assert!(ran.code == 0 && ran.stdout.contains(payload), "{ran:?}");
+    }
+}
+
+#[tokio::test]
+async fn tables_are_not_wrapped_for_programs_and_ids_never_are() {
+    let sprag = Program::start().await;
+    let (queue, id, kind) = ("q".repeat(64), "i".repeat(128), "k".repeat(128));
+    sprag.object(&["enqueue", &queue, &kind, "1", "--id", &id, "--partition", "a b c d"]);
+    let show = ["job", "show", &queue, &id];
+    let shown = sprag.run(&show).stdout;
+    for whole in [&queue, &id, &kind] {
+        assert!(shown.contains(whole), "{shown}");
+    }
+    // A terminal that does not know how wide it is, and a narrow one.
+    for columns in [0, 20] {
+        let typed = format!("stty cols {columns}; {SPRAG} {}", show.join(" "));
+        let mut script = Command::new("script");
+        script.args(["-qec", &typed, "/dev/null"]).env("SPRAG_REDIS_URL", sprag.server.url());
+        let Ok(ran) = script.output() else { return };
+        let shown = String::from_utf8_lossy(&ran.stdout).into_owned();
+        assert!(shown.contains(&id) && shown.contains("pending"), "{columns}: {shown}");
+    }
+    let claimed = sprag.run(&["claim", &queue, "--worker", "w"]).stdout;
+    assert_eq!(claimed.lines().count(), 2, "{claimed}");
+    assert!(claimed.contains(&id) && claimed.contains(&kind), "{claimed}");
 }
 
 #[tokio::test]

@@ -57,6 +57,31 @@ async fn another_fence_is_rejected_by_every_verb() {
 }
 
 #[tokio::test]
+async fn a_result_that_is_too_large_is_said_to_be_dropped() {
+    let sprag = Program::start().await;
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let at_file = format!("@{}", file.path().display());
+    for (bytes, dropped) in [(256 << 10, false), ((256 << 10) + 1, true)] {
+        std::fs::write(file.path(), format!("\"{}\"", "x".repeat(bytes - 2))).expect("written");
+        for flags in [&["--json"][..], &["--quiet"]] {
+            sprag.object(&["enqueue", "q", "k", "1", "--retention", "1h"]);
+            let (id, fence) = held(&sprag.claim("q"));
+            let complete = ["complete", "q", &id, "--fence", &fence, "--result", &at_file];
+            let ran = sprag.run(&[flags, &complete].concat());
+            assert_eq!(ran.code, 0, "{ran:?}");
+            if flags == ["--json"] {
+                let told = ran.objects().remove(0).get("result_dropped").cloned();
+                assert_eq!(told, dropped.then_some(json!(true)), "{ran:?}");
+            } else {
+                assert_eq!(ran.stderr.contains("was dropped"), dropped, "{ran:?}");
+            }
+            let shown = sprag.object(&["job", "show", "q", &id]);
+            assert_eq!(shown.get("result").is_none(), dropped);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_retry_without_delay_takes_the_usual_one_of_that_attempt() {
     let sprag = Program::start().await;
     sprag.object(&["enqueue", "q", "k", "1", "--max-attempts", "2"]);

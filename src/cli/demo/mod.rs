@@ -16,10 +16,15 @@ mod tour;
 mod watch;
 mod worker;
 
-use crate::{args::Global, fail::Failure, out};
+use crate::{
+    args::Global,
+    fail::{self, Failure},
+    out,
+};
 use anyhow::anyhow;
 use deliveries::Delivery;
 use place::Place;
+use processes::Parts;
 use sprag::Store;
 use std::{path::PathBuf, process::ExitCode};
 use tempfile::TempDir;
@@ -51,20 +56,40 @@ pub(crate) async fn part(global: &Global, part: Part) -> Result<(), Failure> {
 }
 
 pub(crate) async fn demo(global: &Global) -> Result<ExitCode, Failure> {
+    // Before there is anything that would be left behind.
+    let mut signals = Signals::listen()?;
+    let interrupted = || Failure::from(anyhow!("interrupted"));
     let dir = tempfile::Builder::new().prefix("sprag-demo-").tempdir()?;
-    let place = Place::find(global, &dir).await?;
+    let place = tokio::select! {
+        place = Place::find(global, &dir) => place?,
+        () = signals.one() => return Err(interrupted()),
+    };
+    let mut parts = Parts::default();
     let ran = tokio::select! {
-        ran = run(global, &place, &dir) => ran,
-        () = interrupted() => Err(anyhow!("interrupted").into()),
+        ran = run(global, &place, &dir, &mut parts) => ran,
+        () = signals.one() => Err(interrupted()),
     };
     // Also after a failure, and before the server ends.
-    let cleaned = place.clean_up().await;
-    let code = ran?;
-    cleaned?;
-    Ok(code)
+    parts.end().await;
+    match (ran, place.clean_up().await) {
+        (Err(failure), Err(left)) => {
+            out::warn(&fail::redacted(&format!("sprag: {left:#}")));
+            Err(failure)
+        }
+        (ran, cleaned) => {
+            let code = ran?;
+            cleaned?;
+            Ok(code)
+        }
+    }
 }
 
-async fn run(global: &Global, place: &Place, dir: &TempDir) -> Result<ExitCode, Failure> {
+async fn run(
+    global: &Global,
+    place: &Place,
+    dir: &TempDir,
+    parts: &mut Parts,
+) -> Result<ExitCode, Failure> {
     let deliveries = Delivery::all()?;
     let store = place.store()?;
     store.limit(&deliveries::queue("webhooks")?, Some(LIMIT)).await?;
@@ -76,7 +101,7 @@ async fn run(global: &Global, place: &Place, dir: &TempDir) -> Result<ExitCode, 
             deliveries.len()
         ),
     );
-    let mut watch = watch::Watch::start(global, place, dir.path(), deliveries.len())?;
+    let mut watch = watch::Watch::start(global, place, dir.path(), parts, deliveries.len())?;
     watch.until_half_way().await?;
     watch.kill_a_worker().await?;
     watch.until_drained().await?;
@@ -95,20 +120,42 @@ async fn run(global: &Global, place: &Place, dir: &TempDir) -> Result<ExitCode, 
     Ok(if verdict.deviations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Ctrl-C or SIGTERM.
-async fn interrupted() {
-    #[cfg(unix)]
-    {
+/// Ctrl-C, SIGTERM, and the end of the terminal: those that come from the beginning on.
+#[cfg(unix)]
+struct Signals([tokio::signal::unix::Signal; 3]);
+
+#[cfg(unix)]
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut term) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = term.recv() => {}
-                _ = tokio::signal::ctrl_c() => {}
-            }
-            return;
+        let [interrupt, terminate, hangup] =
+            [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
+        Ok(Self([interrupt?, terminate?, hangup?]))
+    }
+
+    async fn one(&mut self) {
+        let [interrupt, terminate, hangup] = &mut self.0;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
         }
     }
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
+}
+
+/// Ctrl-C.
+#[cfg(not(unix))]
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self)
+    }
+
+    async fn one(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 }

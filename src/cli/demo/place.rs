@@ -5,7 +5,6 @@ use crate::{args::Global, connect, fail::Failure, out};
 use anyhow::Context;
 use redis::{ConnectionInfo, IntoConnectionInfo, aio::MultiplexedConnection};
 use sprag::{Namespace, RedisStore, StoreError};
-use std::time::Duration;
 use tempfile::TempDir;
 
 pub(super) struct Place {
@@ -23,7 +22,7 @@ impl Place {
             ))
             .into());
         }
-        match connect::given_url(global) {
+        match connect::given_url(global)? {
             Some(url) => {
                 let namespace = Namespace::new(format!("sprag-demo-{:08x}", fastrand::u32(..)))?;
                 connect::builder(&url)?.build()?;
@@ -49,7 +48,7 @@ impl Place {
 
     pub(super) fn store(&self) -> Result<RedisStore, StoreError> {
         let store = connect::builder(&self.url)?.namespace(self.namespace.clone());
-        store.repeat_budget(Duration::from_secs(3)).build()
+        store.repeat_budget(connect::BUDGET).build()
     }
 
     pub(super) fn connection_info(&self) -> anyhow::Result<ConnectionInfo> {
@@ -67,23 +66,31 @@ impl Place {
         format!("{}:{{{queue}}}:{name}", self.namespace)
     }
 
-    /// Deletes this run's keys from a server that stays.
+    /// Deletes this run's keys from a server that stays. Nobody may write any more.
     pub(super) async fn clean_up(&self) -> anyhow::Result<()> {
         if self.server.is_some() {
             return Ok(());
         }
+        let left = || format!("the keys {}:* of the demo are left behind", self.namespace);
+        // What was on its way when its sender ended may come after the first look.
+        while self.delete_keys().await.with_context(left)? > 0 {}
+        Ok(())
+    }
+
+    async fn delete_keys(&self) -> anyhow::Result<usize> {
         let mut connection = self.connection().await?;
-        let mut cursor = 0u64;
+        let (mut cursor, mut deleted) = (0u64, 0);
         loop {
             let mut scan = redis::cmd("SCAN");
             scan.arg(cursor).arg("MATCH").arg(format!("{}:*", self.namespace));
             scan.arg("COUNT").arg(1_000);
             let (next, keys): (u64, Vec<Vec<u8>>) = scan.query_async(&mut connection).await?;
             if !keys.is_empty() {
+                deleted += keys.len();
                 redis::cmd("UNLINK").arg(keys).query_async::<()>(&mut connection).await?;
             }
             if next == 0 {
-                return Ok(());
+                return Ok(deleted);
             }
             cursor = next;
         }

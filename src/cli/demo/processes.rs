@@ -7,6 +7,24 @@ use tokio::process::{Child, Command};
 pub(super) const PRODUCERS: usize = 2;
 pub(super) const WORKERS: usize = 3;
 
+/// The parts that run. They are kept where they outlive the run, so that it can be waited for their
+/// end however the run ends: one that still ran would write what was deleted.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    pub(super) producers: Vec<Child>,
+    pub(super) workers: Vec<Child>,
+}
+
+impl Parts {
+    /// Kills them and waits for their end.
+    pub(super) async fn end(&mut self) {
+        for part in self.producers.iter_mut().chain(&mut self.workers) {
+            // One that has ended already is what is wanted.
+            let _ = part.kill().await;
+        }
+    }
+}
+
 /// Starts a part of the demo. It is killed when its handle is dropped, and it ends by itself when
 /// the pipe to its stdin does, should this process be killed.
 pub(super) fn start(place: &Place, dir: &Path, args: &[&str]) -> std::io::Result<Child> {
@@ -36,7 +54,7 @@ pub(super) fn end_with_parent(end: impl FnOnce() + Send + 'static) {
 }
 
 /// Lets a worker drain, and waits for its end.
-pub(super) async fn drain(mut worker: Child) -> std::io::Result<()> {
+pub(super) async fn drain(worker: &mut Child) -> std::io::Result<()> {
     drop(worker.stdin.take());
     worker.wait().await.map(drop)
 }

@@ -80,7 +80,7 @@ impl Drop for Server {
 /// `SPRAG_REDIS_SERVER`, else the first that is on the PATH.
 fn program() -> anyhow::Result<String> {
     let runs = |name: &str| Command::new(name).arg("--version").output().is_ok();
-    if let Some(named) = env("SPRAG_REDIS_SERVER") {
+    if let Some(named) = env("SPRAG_REDIS_SERVER")? {
         if runs(&named) {
             return Ok(named);
         }

@@ -4,19 +4,18 @@ use super::{
     deliveries::{self, QUEUES},
     journal::{Answer, RAN, Ran, Reader, Step, TOLD, Told},
     place::Place,
-    processes::{self, PRODUCERS, WORKERS},
+    processes::{self, PRODUCERS, Parts, WORKERS},
 };
 use crate::{args::Global, fail::Failure, out};
 use anyhow::{anyhow, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use sprag::{QueueName, RedisStore, Store};
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     io::IsTerminal,
     path::Path,
     time::{Duration, Instant},
 };
-use tokio::process::Child;
 
 /// A run that takes longer than this hangs.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -33,8 +32,7 @@ pub(super) struct Watch<'a> {
     dir: &'a Path,
     store: RedisStore,
     queues: Vec<QueueName>,
-    producers: Vec<Child>,
-    workers: Vec<Child>,
+    parts: &'a mut Parts,
     told: Reader<Told>,
     ran: Reader<Ran>,
     seen: Seen,
@@ -49,7 +47,9 @@ pub(super) struct Watch<'a> {
 struct Seen {
     answered: usize,
     refused: usize,
-    done: usize,
+    joined: usize,
+    /// Jobs, not runs: one whose lease ran out while it was done runs again.
+    done: HashSet<String>,
     failed: usize,
     /// (id, fence) → pid: started and not ended.
     running: HashMap<Run, u32>,
@@ -68,11 +68,16 @@ impl<'a> Watch<'a> {
         global: &'a Global,
         place: &'a Place,
         dir: &'a Path,
+        parts: &'a mut Parts,
         lines: usize,
     ) -> Result<Self, Failure> {
-        let worker = |_| processes::start(place, dir, &["worker"]);
-        let producer =
-            |i: usize| processes::start(place, dir, &["producer", "--share", &i.to_string()]);
+        for _ in 0..WORKERS {
+            parts.workers.push(processes::start(place, dir, &["worker"])?);
+        }
+        for share in 0..PRODUCERS {
+            let args = ["producer", "--share", &share.to_string()];
+            parts.producers.push(processes::start(place, dir, &args)?);
+        }
         Ok(Self {
             global,
             place,
@@ -82,8 +87,7 @@ impl<'a> Watch<'a> {
                 .iter()
                 .map(|(name, _)| deliveries::queue(name))
                 .collect::<Result<_, _>>()?,
-            workers: (0..WORKERS).map(worker).collect::<Result<_, _>>()?,
-            producers: (0..PRODUCERS).map(producer).collect::<Result<_, _>>()?,
+            parts,
             told: Reader::new(dir, TOLD),
             ran: Reader::new(dir, RAN),
             seen: Seen { lines, ..Seen::default() },
@@ -96,7 +100,7 @@ impl<'a> Watch<'a> {
 
     /// Until half of the deliveries are done and some worker is in the midst of several.
     pub(super) async fn until_half_way(&mut self) -> anyhow::Result<()> {
-        while self.seen.done < self.seen.lines * 9 / 20 || self.victim().is_none() {
+        while self.seen.done() < self.seen.lines * 9 / 20 || self.victim().is_none() {
             self.tick().await?;
         }
         Ok(())
@@ -105,20 +109,20 @@ impl<'a> Watch<'a> {
     /// Place and pid of the worker that runs most.
     fn victim(&self) -> Option<(usize, u32)> {
         let runs = |pid| self.seen.running.values().filter(|of| **of == pid).count();
-        let pids = self.workers.iter().enumerate().filter_map(|(i, w)| Some((i, w.id()?)));
+        let pids = self.parts.workers.iter().enumerate().filter_map(|(i, w)| Some((i, w.id()?)));
         pids.filter(|(_, pid)| runs(*pid) >= VICTIM_RUNS).max_by_key(|(_, pid)| runs(*pid))
     }
 
     /// SIGKILL: the worker has no time to put anything back.
     pub(super) async fn kill_a_worker(&mut self) -> anyhow::Result<()> {
         let (place, pid) = self.victim().ok_or_else(|| anyhow!("no worker runs anything"))?;
-        let mut victim = self.workers.swap_remove(place);
-        victim.kill().await?;
+        self.parts.workers[place].kill().await?;
+        self.parts.workers.swap_remove(place);
         self.read()?;
         let its = self.seen.running.iter().filter(|(_, of)| **of == pid);
         self.killed = Killed { pid, runs: its.map(|(run, _)| run.clone()).collect() };
         self.seen.running.retain(|_, of| *of != pid);
-        self.workers.push(processes::start(self.place, self.dir, &["worker"])?);
+        self.parts.workers.push(processes::start(self.place, self.dir, &["worker"])?);
         let count = self.killed.runs.len();
         self.say(&format!(
             "Killed worker {pid} (kill -9) in the midst of {count} jobs, and started another. The \
@@ -131,16 +135,15 @@ impl<'a> Watch<'a> {
     pub(super) async fn until_drained(&mut self) -> anyhow::Result<()> {
         loop {
             self.tick().await?;
-            let mut still = Vec::new();
-            for mut producer in std::mem::take(&mut self.producers) {
+            let mut producing = false;
+            for producer in &mut self.parts.producers {
                 match producer.try_wait()? {
                     Some(status) if !status.success() => bail!("a producer failed: {status}"),
                     Some(_) => {}
-                    None => still.push(producer),
+                    None => producing = true,
                 }
             }
-            self.producers = still;
-            if self.producers.is_empty() && self.unfinished().await? == 0 {
+            if !producing && self.unfinished().await? == 0 {
                 return Ok(());
             }
         }
@@ -155,9 +158,9 @@ impl<'a> Watch<'a> {
     }
 
     /// Lets the workers end.
-    pub(super) async fn end(mut self) -> anyhow::Result<Killed> {
+    pub(super) async fn end(self) -> anyhow::Result<Killed> {
         self.bar.finish_and_clear();
-        let drained = std::mem::take(&mut self.workers).into_iter().map(processes::drain);
+        let drained = self.parts.workers.iter_mut().map(processes::drain);
         for ended in futures_util::future::join_all(drained).await {
             ended?;
         }
@@ -167,7 +170,7 @@ impl<'a> Watch<'a> {
     async fn tick(&mut self) -> anyhow::Result<()> {
         tokio::time::sleep(TICK).await;
         self.read()?;
-        for worker in &mut self.workers {
+        for worker in &mut self.parts.workers {
             if let Some(status) = worker.try_wait()? {
                 bail!("a worker ended by itself: {status}");
             }
@@ -180,38 +183,20 @@ impl<'a> Watch<'a> {
     }
 
     fn read(&mut self) -> anyhow::Result<()> {
-        for told in self.told.next()? {
-            match told.answer {
-                Answer::Refused => self.seen.refused += 1,
-                Answer::Enqueued(_) => self.seen.answered += 1,
-                Answer::Joined(_) => {
-                    self.seen.answered += 1;
-                    self.seen.done += 1;
-                }
-            }
-        }
-        for ran in self.ran.next()? {
-            let run = (ran.id, ran.fence);
-            match ran.step {
-                Step::Start => drop(self.seen.running.insert(run, ran.pid)),
-                step => {
-                    self.seen.running.remove(&run);
-                    self.seen.done += usize::from(matches!(step, Step::Done | Step::GivenUp));
-                    self.seen.failed += usize::from(step == Step::Failed);
-                }
-            }
-        }
+        self.told.next()?.into_iter().for_each(|told| self.seen.told(told));
+        self.ran.next()?.into_iter().for_each(|ran| self.seen.ran(ran));
         Ok(())
     }
 
     fn show(&mut self) {
-        let Seen { answered, refused, done, failed, running, lines } = &self.seen;
+        let Seen { answered, refused, failed, running, lines, .. } = &self.seen;
+        let done = self.seen.done();
         let text = format!(
             "{done}/{lines} done, {answered} accepted, {} running, {failed} failed attempts, \
              {refused} × backpressure",
             running.len()
         );
-        self.bar.set_position(*done as u64);
+        self.bar.set_position(done as u64);
         self.bar.set_message(text.clone());
         let second = self.started.elapsed().as_secs();
         if !std::io::stderr().is_terminal() && second > self.last_line {
@@ -225,6 +210,38 @@ impl<'a> Watch<'a> {
     }
 }
 
+impl Seen {
+    fn told(&mut self, told: Told) {
+        match told.answer {
+            Answer::Refused => self.refused += 1,
+            Answer::Enqueued(_) => self.answered += 1,
+            Answer::Joined(_) => {
+                self.answered += 1;
+                self.joined += 1;
+            }
+        }
+    }
+
+    fn ran(&mut self, ran: Ran) {
+        let run = (ran.id, ran.fence);
+        match ran.step {
+            Step::Start => drop(self.running.insert(run, ran.pid)),
+            step => {
+                self.running.remove(&run);
+                self.failed += usize::from(step == Step::Failed);
+                if matches!(step, Step::Done | Step::GivenUp) {
+                    self.done.insert(run.0);
+                }
+            }
+        }
+    }
+
+    /// Lines of which nothing is left to do.
+    fn done(&self) -> usize {
+        self.joined + self.done.len()
+    }
+}
+
 /// indicatif draws on stderr, and only on a terminal.
 fn bar(global: &Global, lines: usize) -> ProgressBar {
     if global.quiet || global.json {
@@ -233,4 +250,36 @@ fn bar(global: &Global, lines: usize) -> ProgressBar {
     let style = ProgressStyle::with_template("{elapsed:>4} {bar:30} {msg}");
     ProgressBar::new(lines as u64)
         .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_done_once_however_often_its_job_runs() {
+        let mut seen = Seen::default();
+        for answer in [
+            Answer::Refused,
+            Answer::Enqueued("a".to_owned()),
+            Answer::Enqueued("b".to_owned()),
+            Answer::Joined("a".to_owned()),
+        ] {
+            seen.told(Told { line: 1, queue: "q".to_owned(), answer, at: 0 });
+        }
+        for (id, fence, step) in [
+            ("a", 1, Step::Start),
+            ("a", 2, Step::Start),
+            ("a", 2, Step::Done),
+            ("a", 1, Step::Done),
+            ("b", 3, Step::Start),
+            ("b", 3, Step::Failed),
+            ("b", 4, Step::GivenUp),
+        ] {
+            let (queue, id) = ("q".to_owned(), id.to_owned());
+            seen.ran(Ran { queue, id, step, attempt: 0, crash: 0, fence, pid: 1, at: 0 });
+        }
+        assert_eq!((seen.done(), seen.answered, seen.refused, seen.failed), (3, 3, 1, 1));
+        assert!(seen.running.is_empty(), "{seen:?}");
+    }
 }

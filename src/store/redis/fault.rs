@@ -84,6 +84,10 @@ fn describe(error: &RedisError) -> String {
         _ if error.is_timeout() => "no answer in time".to_owned(),
         Some("MOVED" | "ASK") => format!("{text} (a cluster, reached without redis+cluster://)"),
         Some("NOAUTH" | "WRONGPASS") => format!("{text} (check user and password)"),
+        // So a long command is answered where NOAUTH would be the answer to a short one.
+        _ if text.contains("Protocol error: unauthenticated") => {
+            format!("{text} (the server wants a password)")
+        }
         _ => text,
     }
 }
@@ -116,6 +120,13 @@ mod tests {
             );
         }
         assert!(server("NOSCRIPT No matching script.").no_script);
+    }
+
+    #[test]
+    fn a_server_that_wants_a_password_is_told_from_a_broken_one() {
+        let fault = server("ERR Protocol error: unauthenticated bulk length");
+        let text = fault.error.to_string();
+        assert!(text.ends_with("(the server wants a password)") && !fault.may_pass(), "{text}");
     }
 
     #[test]
