@@ -205,7 +205,7 @@ pub(crate) async fn enqueue(global: &Global, args: Box<Args>) -> Result<ExitCode
     let queue = args.queue.as_str();
     match outcome.ok_or_else(missing)? {
         Ok(done) => {
-            let (id, state) = (done.id.as_str(), Some(done.state));
+            let (id, state) = (done.id.as_str(), done.state);
             let answer = Answer { id, queue, state, existing: done.existing, joined: false };
             tell(global, &answer)?;
         }

@@ -39,7 +39,10 @@ pub(crate) async fn job(global: &Global, verb: Verb) -> Result<(), Failure> {
             if global.json { out::object(&answer) } else { answer.table() }
         }
         Verb::Cancel { queue, id } => {
-            let outcome = store.cancel(&queue, std::slice::from_ref(&id)).await?.pop();
+            let outcome = store
+                .operate(&queue, sprag::store::Operation::Cancel, std::slice::from_ref(&id))
+                .await?
+                .pop();
             let missing = || StoreError::Backend("no outcome".to_owned());
             let changed = outcome.ok_or_else(missing)?? == Change::Changed;
             if global.json {

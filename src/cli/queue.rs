@@ -40,7 +40,7 @@ pub(crate) async fn queue(global: &Global, verb: Verb) -> Result<(), Failure> {
     match verb {
         Verb::Show { queue } => show(global, &store.queue(&queue).await?),
         Verb::Limit { queue, limit: Limit(limit) } => {
-            store.limit(&queue, limit).await?;
+            store.set(&queue, &[sprag::store::Setting::Limit(limit)]).await?;
             if global.json {
                 return out::object(&Limited { queue: queue.as_str(), limit });
             }

@@ -53,12 +53,12 @@ cases! {
     SnoozeSoon: "snooze",
     RequeueAll: "requeue",
     RequeueBehindGhost: "requeue",
-    CancelWaiting: "cancel",
-    CancelActive: "cancel",
-    CancelRefused: "cancel",
-    LimitSet: "limit",
-    LimitLifted: "limit",
-    LimitNewQueue: "limit",
+    CancelWaiting: "operate",
+    CancelActive: "operate",
+    CancelRefused: "operate",
+    LimitSet: "set",
+    LimitLifted: "set",
+    LimitNewQueue: "set",
     Extend: "extend",
     SweepPromotes: "sweep",
     SweepReclaims: "sweep",
@@ -85,9 +85,14 @@ impl Case {
         let world = World::build(rig, store).await;
         match self {
             Self::EnqueueBackpressure | Self::AtomicBackpressure => {
-                store.limit(&queue(), Some(11)).await.expect("limit");
+                store
+                    .set(&queue(), &[sprag::store::Setting::Limit(Some(11))])
+                    .await
+                    .expect("limit");
             }
-            Self::LimitLifted => store.limit(&queue(), Some(11)).await.expect("limit"),
+            Self::LimitLifted => {
+                store.set(&queue(), &[sprag::store::Setting::Limit(Some(11))]).await.expect("limit")
+            }
             Self::ClaimTried => {
                 store.requeue(&queue(), &[world.held("tried")]).await.expect("requeue");
             }
@@ -120,8 +125,10 @@ impl Case {
                 text(store.snooze(queue, &[Snooze { held: world.held("tried"), delay }]).await)
             }
             "requeue" => text(store.requeue(queue, &self.returned(world)).await),
-            "cancel" => text(store.cancel(queue, &self.cancelled()).await),
-            "limit" => self.limit(store).await,
+            "operate" => {
+                text(store.operate(queue, sprag::store::Operation::Cancel, &self.cancelled()).await)
+            }
+            "set" => self.limit(store).await,
             "extend" => text(store.extend(queue, &world.all_held(), 2 * LEASE).await),
             _ => text(store.sweep(queue, Pace::Now).await),
         }
@@ -209,9 +216,13 @@ impl Case {
 
     async fn limit(self, store: &RedisStore) -> String {
         match self {
-            Self::LimitSet => text(store.limit(&queue(), Some(7)).await),
-            Self::LimitLifted => text(store.limit(&queue(), None).await),
-            _ => text(store.limit(&other_queue(), Some(7)).await),
+            Self::LimitSet => {
+                text(store.set(&queue(), &[sprag::store::Setting::Limit(Some(7))]).await)
+            }
+            Self::LimitLifted => {
+                text(store.set(&queue(), &[sprag::store::Setting::Limit(None)]).await)
+            }
+            _ => text(store.set(&other_queue(), &[sprag::store::Setting::Limit(Some(7))]).await),
         }
     }
 }

@@ -81,7 +81,10 @@ async fn the_repeat_of_a_claim_whose_jobs_another_holds_leaves_them_to_it() {
 async fn the_repeat_of_a_claim_hands_over_what_is_still_held() {
     let rig = waiting().await;
     let waiting = claim_without_reply(&rig, &rig.store(), 1).await;
-    rig.direct().cancel(&queue(), &[crate::world::id("a")]).await.expect("cancel");
+    rig.direct()
+        .operate(&queue(), sprag::store::Operation::Cancel, &[crate::world::id("a")])
+        .await
+        .expect("cancel");
     rig.proxy.cut_all();
     assert_eq!(names(&waiting.await.expect("claim")), ["b"]);
 }

@@ -65,7 +65,12 @@ async fn a_job_with_a_broken_holder_can_be_cancelled() {
         let (rig, store) = four_jobs().await;
         claim(&store, 9).await;
         rig.on::<()>("HSET", "holder", &["b", garbage]).await;
-        store.cancel(&queue(), &[id("b")]).await.expect(garbage).remove(0).expect(garbage);
+        store
+            .operate(&queue(), sprag::store::Operation::Cancel, &[id("b")])
+            .await
+            .expect(garbage)
+            .remove(0)
+            .expect(garbage);
         assert_eq!(store.queue(&queue()).await.expect(garbage).unfinished, 3, "{garbage}");
     }
 }

@@ -124,7 +124,7 @@ async fn an_enqueue_repeated_after_its_job_ran_gets_the_first_answer_and_no_seco
     complete(&other, held(&claim(&other, 1).await[0])).await.expect("it runs");
     rig.proxy.cut_all();
     let answer = call.await.expect("no panic").expect("enqueue").remove(0).expect("admitted");
-    assert_eq!((answer.state, answer.existing), (State::Pending, false));
+    assert_eq!((answer.state, answer.existing), (Some(State::Pending), false));
     assert!(claim(&other, 9).await.is_empty());
     assert!(matches!(other.show(&queue(), &id("a")).await, Err(StoreError::NotFound(_))));
 }

@@ -41,7 +41,10 @@ impl World {
             job("later").run_at(When::In(HOUR)),
         ];
         enqueue(store, waiting).await;
-        store.cancel(&queue(), &[id("gone")]).await.expect("cancel");
+        store
+            .operate(&queue(), sprag::store::Operation::Cancel, &[id("gone")])
+            .await
+            .expect("cancel");
         Self(held)
     }
 

@@ -65,7 +65,12 @@ async fn a_cancelled_job_is_told_to_stop_and_its_late_success_changes_nothing() 
     let working = Working::start(worker(&bench.client, &log, stubborn(&log)).lease(LEASE));
     bench.task("a").retention(HOUR).await.expect("admitted");
     log.wait("start a", 1).await;
-    bench.client.store().operate(&default_queue(), sprag::store::Operation::Cancel, &[id("a")]).await.expect("cancel");
+    bench
+        .client
+        .store()
+        .operate(&default_queue(), sprag::store::Operation::Cancel, &[id("a")])
+        .await
+        .expect("cancel");
     log.wait("told", 1).await;
     let report = working.stop().await;
     assert_eq!((report.completed, report.lost), (0, 1));
@@ -134,7 +139,12 @@ async fn the_slot_of_a_lost_job_is_free_again() {
     let working = Working::start(builder.grace(ms(1)));
     bench.enqueue(&["a", "b"]).await;
     log.wait("start a", 1).await;
-    bench.client.store().operate(&default_queue(), sprag::store::Operation::Cancel, &[id("a")]).await.expect("cancel");
+    bench
+        .client
+        .store()
+        .operate(&default_queue(), sprag::store::Operation::Cancel, &[id("a")])
+        .await
+        .expect("cancel");
     log.wait("start b", 1).await;
     working.shutdown.drain();
     let _other = Working::start(worker(&bench.other_client(), &log, succeed));

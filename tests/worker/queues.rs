@@ -78,7 +78,12 @@ async fn the_same_id_in_two_queues_is_two_jobs_and_cancelling_one_leaves_the_oth
         bench.task("same").queue(queue(name)).await.expect("admitted");
     }
     log.wait("run", 2).await;
-    bench.client.store().operate(&queue("one"), sprag::store::Operation::Cancel, &[id("same")]).await.expect("cancel");
+    bench
+        .client
+        .store()
+        .operate(&queue("one"), sprag::store::Operation::Cancel, &[id("same")])
+        .await
+        .expect("cancel");
     log.wait("told one", 1).await;
     assert_eq!(log.count("told two"), 0);
     let report = working.stop().await;

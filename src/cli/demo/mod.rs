@@ -25,7 +25,7 @@ use anyhow::anyhow;
 use deliveries::Delivery;
 use place::Place;
 use processes::Parts;
-use sprag::Store;
+use sprag::{Store, store::Setting};
 use std::{path::PathBuf, process::ExitCode};
 use tempfile::TempDir;
 
@@ -92,7 +92,7 @@ async fn run(
 ) -> Result<ExitCode, Failure> {
     let deliveries = Delivery::all()?;
     let store = place.store()?;
-    store.limit(&deliveries::queue("webhooks")?, Some(LIMIT)).await?;
+    store.set(&deliveries::queue("webhooks")?, &[Setting::Limit(Some(LIMIT))]).await?;
     out::talk(
         global,
         &format!(
