@@ -33,6 +33,21 @@
 //! # Ok(()) }
 //! ```
 //!
+//! # To know at the start
+//!
+//! * A handler's error is tried again: 15 s + n⁴ s after the nth retry, 25 attempts in all, then the
+//!   job is archived. A [`Verdict`] in the error says otherwise; a panic is a failed attempt.
+//! * A worker runs 10 jobs at a time under leases of 30 s, which it extends; whoever loses its lease
+//!   can change nothing more. SIGTERM drains for 25 s. All of it is set on [`Worker::builder`].
+//! * A completed job is deleted, unless it has a retention: then it is kept with its result, to be
+//!   read by [`Store::show`].
+//! * Side effects may happen twice, when a worker dies after them: make them idempotent, or hand on
+//!   [`Context::fence`].
+//! * An enqueue that ends in [`StoreError::Unavailable`] may have been applied: give jobs an id or a
+//!   unique key if you mean to repeat it.
+//! * What goes wrong is told by `tracing`; without a subscriber it is told to nobody.
+//! * The feature `cli` is the command `sprag`; the library does not need it.
+//!
 //! # Layout
 //!
 //! Read in this order; each layer knows only those before it.
@@ -48,14 +63,18 @@ mod client;
 mod job;
 pub mod worker;
 
+#[doc(inline)]
 pub use client::{Client, Enqueue, OrJoin};
 pub use job::Job;
 pub use model::record::Undecodable;
+#[doc(inline)]
 pub use model::{
     Codec, Envelope, Fence, Fingerprint, JobId, Kind, Namespace, Partition, QueueName, State,
     StoreError, Timestamp, Unique, When, WorkerId,
 };
+#[doc(inline)]
 pub use store::{Enqueued, ManualClock, MemoryStore, RedisStore, Store};
+#[doc(inline)]
 pub use worker::{Context, Report, Verdict, Worker};
 
 /// The programs in README.md compile.

@@ -96,8 +96,8 @@ async fn run(
     out::talk(
         global,
         &format!(
-            "2 producers now enqueue {} deliveries for 3 workers; the queue webhooks takes {LIMIT} \
-             at a time, so the producers will have to wait.",
+            "2 producers now enqueue {} deliveries for 3 workers. The queue webhooks takes\n\
+             {LIMIT} at a time: more are refused (backpressure), and the producers wait.",
             deliveries.len()
         ),
     );

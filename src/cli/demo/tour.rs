@@ -12,7 +12,11 @@ use tokio::process::Command;
 const SHOWN: usize = 40;
 
 pub(super) async fn show(global: &Global, place: &Place, facts: &Facts) -> Result<(), Failure> {
-    out::talk(global, "\nEverything is in plain Redis keys. These lines look at them:");
+    out::talk(
+        global,
+        "\nEverything is in plain Redis keys. This is how to look at them, and what they\n\
+         show now; the demo's own keys go when it ends.",
+    );
     let info = place.connection_info()?;
     for look in looks(place, facts) {
         out::line(&format!("\n# {}\n$ {}", look.why, look.typed(&info)))?;

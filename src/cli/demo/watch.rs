@@ -125,8 +125,8 @@ impl<'a> Watch<'a> {
         self.parts.workers.push(processes::start(self.place, self.dir, &["worker"])?);
         let count = self.killed.runs.len();
         self.say(&format!(
-            "Killed worker {pid} (kill -9) in the midst of {count} jobs, and started another. The \
-             jobs come back when their leases end, after a second."
+            "Killed worker {pid} (kill -9) in the midst of {count} jobs, and started another.\n\
+             The jobs come back when their leases end, after a second."
         ));
         Ok(())
     }
@@ -192,8 +192,7 @@ impl<'a> Watch<'a> {
         let Seen { answered, refused, failed, running, lines, .. } = &self.seen;
         let done = self.seen.done();
         let text = format!(
-            "{done}/{lines} done, {answered} accepted, {} running, {failed} failed attempts, \
-             {refused} × backpressure",
+            "{done}/{lines} done, {answered} accepted, {} running, {failed} failed, {refused} refused",
             running.len()
         );
         self.bar.set_position(done as u64);
@@ -247,7 +246,7 @@ fn bar(global: &Global, lines: usize) -> ProgressBar {
     if global.quiet || global.json {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template("{elapsed:>4} {bar:30} {msg}");
+    let style = ProgressStyle::with_template("{elapsed:>4} {bar:12} {msg}");
     ProgressBar::new(lines as u64)
         .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
