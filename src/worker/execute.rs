@@ -11,9 +11,13 @@ use crate::{
 };
 use futures_util::FutureExt;
 use std::{any::Any, panic::AssertUnwindSafe, sync::Arc, time::Duration};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
+/// A job with so many crashes is suspected of having killed its workers.
+const SUSPECT_CRASHES: u32 = 2;
+/// A suspect that would run beside another waits about so long.
+const SUSPECT_SNOOZE: Duration = Duration::from_secs(2);
 /// A job of a kind without a handler here waits about so long for a worker that has one.
 const NO_HANDLER_SNOOZE: Duration = Duration::from_secs(5);
 
@@ -45,7 +49,12 @@ async fn run(
     };
     let Some(handler) = shared.handlers.get(envelope.kind()) else {
         tracing::warn!(%queue, job_id = %held.id, kind = %envelope.kind(), "no handler; snoozed");
-        return snooze(held, NO_HANDLER_SNOOZE.mul_f64(0.8 + 0.4 * fastrand::f64()));
+        return snooze(held, about(NO_HANDLER_SNOOZE));
+    };
+    // Suspects run apart, one at a time: a poison job drags at most one other suspect along.
+    let Some(_alone) = admit(shared, claimed.crash) else {
+        tracing::info!(%queue, job_id = %held.id, "runs apart from other suspects; snoozed");
+        return snooze(held, about(SUSPECT_SNOOZE));
     };
     let timeout = envelope.timeout();
     let context = Context::new(&claimed, envelope, enqueued_at, cancelled.clone());
@@ -57,6 +66,18 @@ async fn run(
         () = shared.abort.cancelled() => return Settlement::Requeue(held.clone()),
     };
     judge(shared, queue, held, attempt, said, &cancelled)
+}
+
+/// Lets a job run: at once, or, if it is a suspect, only when no other suspect does.
+fn admit(shared: &Shared, crash: u32) -> Option<Option<SemaphorePermit<'_>>> {
+    if crash < SUSPECT_CRASHES {
+        return Some(None);
+    }
+    shared.suspects.try_acquire().ok().map(Some)
+}
+
+fn about(delay: Duration) -> Duration {
+    delay.mul_f64(0.8 + 0.4 * fastrand::f64())
 }
 
 type Ran = Result<Said, Box<dyn Any + Send>>;

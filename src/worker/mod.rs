@@ -31,7 +31,7 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    sync::{Notify, mpsc},
+    sync::{Notify, Semaphore, mpsc},
     task::JoinHandle,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -80,6 +80,8 @@ struct Shared {
     backoff: Arc<Backoff>,
     running: Running,
     unsettled: mpsc::Sender<settle::Unsettled>,
+    /// The one place for a job that is suspected of killing its workers.
+    suspects: Semaphore,
     /// Claim nothing more.
     stop: CancellationToken,
     /// Drop what handlers still await.
@@ -379,6 +381,7 @@ impl WorkerBuilder {
             backoff: self.backoff,
             running: Running::default(),
             unsettled: sender,
+            suspects: Semaphore::new(1),
             stop: CancellationToken::new(),
             abort: CancellationToken::new(),
             runs_over: CancellationToken::new(),

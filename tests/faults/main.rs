@@ -10,6 +10,7 @@
 mod support;
 
 mod case;
+mod namespaces;
 mod rig;
 mod wire;
 mod world;

@@ -85,6 +85,13 @@ impl Bench {
         }
     }
 
+    /// Until the job is in quarantine.
+    pub(crate) async fn until_quarantined(&self, name: &str) {
+        while self.show(name).await.state != sprag::State::Quarantined {
+            tokio::time::sleep(ms(20)).await;
+        }
+    }
+
     pub(crate) async fn until_done(&self) {
         self.until("all to be finished", |info| info.unfinished == 0).await;
     }

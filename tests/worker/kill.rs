@@ -1,9 +1,13 @@
 //! Workers that are killed, and one that is told to end.
 
 use crate::{
-    bench::{Bench, HOUR, Log, Working, client, ms, succeed, worker},
+    bench::{Bench, HOUR, Log, Working, client, default_queue, id, ms, succeed, worker},
     process::{LEASE, Process},
     support::Proxy,
+};
+use sprag::{
+    State,
+    store::{EndingReason, Operation, Pace},
 };
 use std::time::{Duration, Instant};
 
@@ -72,4 +76,39 @@ async fn a_worker_told_to_terminate_finishes_its_job_claims_no_other_and_ends_we
     let info = bench.info().await;
     assert_eq!((info.completed_today, info.pending, info.active), (1, 1, 0));
     assert_eq!(bench.show("b").await.attempt, 0);
+}
+
+/// CASES 4, 51.
+#[tokio::test]
+async fn a_job_that_kills_its_worker_is_quarantined_and_its_ten_neighbours_complete() {
+    let bench = Bench::new().await;
+    let neighbours: Vec<String> = (0..10).map(|i| format!("long-{i}")).collect();
+    let names: Vec<&str> = neighbours.iter().map(String::as_str).chain(["poison"]).collect();
+    bench.enqueue(&names).await;
+    let mut deaths = 0;
+    while bench.show("poison").await.state != State::Quarantined {
+        assert!(deaths < 9, "it is quarantined in the end");
+        let mut process = Process::with_slots(&bench.server.url(), ms(1_000), 11);
+        tokio::select! {
+            _ = process.ended() => deaths += 1,
+            () = bench.until_quarantined("poison") => {}
+        }
+        // Not all of them wait for their back-off: time matters in a test.
+        let ids: Vec<_> = names.iter().map(|name| id(name)).collect();
+        let store = bench.client.store();
+        tokio::time::sleep(LEASE).await;
+        store.sweep(&default_queue(), Pace::Now).await.expect("sweep");
+        store.operate(&default_queue(), Operation::Run, &ids).await.expect("run");
+    }
+    assert_eq!(deaths, 3, "as often as the crash limit");
+    let last = Process::with_slots(&bench.server.url(), ms(100), 11);
+    bench.until("all but the poison are done", |info| info.unfinished == 0).await;
+    let info = bench.info().await;
+    assert_eq!((info.completed_today, info.quarantined), (10, 1));
+    let poison = bench.show("poison").await;
+    assert_eq!((poison.attempt, poison.crash), (0, 3));
+    let ending = poison.ending.expect("ended");
+    assert_eq!(ending.reason, EndingReason::Quarantined);
+    assert!(ending.worker.is_some(), "it says who held it last");
+    drop(last);
 }

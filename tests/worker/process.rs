@@ -8,6 +8,7 @@ use tokio::process::{Child, Command};
 
 const URL: &str = "SPRAG_TEST_WORKER_URL";
 const SLEEP: &str = "SPRAG_TEST_WORKER_SLEEP_MS";
+const SLOTS: &str = "SPRAG_TEST_WORKER_SLOTS";
 /// Where such a worker puts the names of the jobs that it starts.
 const STARTED: &str = "test:started";
 
@@ -17,17 +18,29 @@ pub(crate) const LEASE: Duration = Duration::from_secs(2);
 pub(crate) struct Process(Child);
 
 impl Process {
-    /// A worker with one slot, whose jobs take so long.
+    /// A worker with one slot, whose jobs take so long. A job named `poison` kills it.
     pub(crate) fn start(url: &str, sleep: Duration) -> Self {
+        Self::with_slots(url, sleep, 1)
+    }
+
+    /// The same with so many slots.
+    pub(crate) fn with_slots(url: &str, sleep: Duration, slots: usize) -> Self {
         let child = Command::new(std::env::current_exe().expect("this program"))
             .args(["--exact", "process::worker_process", "--nocapture"])
             .env(URL, url)
             .env(SLEEP, sleep.as_millis().to_string())
+            .env(SLOTS, slots.to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .kill_on_drop(true)
             .spawn();
         Self(child.expect("it starts"))
+    }
+
+    /// Waits until it ends by itself; answers whether it ended well.
+    pub(crate) async fn ended(&mut self) -> bool {
+        let _pipe = self.0.stdin.take();
+        self.0.wait().await.expect("it is ours").success()
     }
 
     pub(crate) async fn kill(mut self) {
@@ -77,12 +90,18 @@ async fn be_a_worker(client: Client, url: &str, sleep: Duration) {
         let mut connection = connection.clone();
         async move {
             let mut push = redis::cmd("RPUSH");
-            push.arg(STARTED).arg(task.0);
+            push.arg(STARTED).arg(&task.0);
             push.query_async::<()>(&mut connection).await.expect("a server");
+            if task.0 == "poison" {
+                // Its neighbours have begun by then.
+                tokio::time::sleep(ms(200)).await;
+                std::process::abort();
+            }
             tokio::time::sleep(sleep).await;
             Answer::Ok(())
         }
     };
-    let worker = worker(&client, &Log::new(), handler).lease(LEASE).concurrency(1);
+    let slots = std::env::var(SLOTS).expect("set together").parse().expect("a number");
+    let worker = worker(&client, &Log::new(), handler).lease(LEASE).concurrency(slots);
     worker.build().expect("worker").run().await;
 }
