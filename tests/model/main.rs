@@ -18,7 +18,7 @@ mod pair;
 mod steps;
 
 use pair::Rig;
-use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
 /// Takes well under a minute in the dev profile.
 const SEQUENCES: u32 = 500;
@@ -44,7 +44,12 @@ fn the_stores_are_equal() {
     let run =
         |steps: Vec<steps::Step>| runtime.block_on(rig.run(&steps)).map_err(TestCaseError::fail);
     let result = TestRunner::new_with_rng(config, rng).run(&steps::sequences(), run);
-    if let Err(error) = result {
-        panic!("SPRAG_MODEL_SEED={seed}\n{error}");
+    match result {
+        Ok(()) => {}
+        Err(TestError::Fail(why, steps)) => {
+            let steps: Vec<String> = steps.iter().map(|step| format!("{step:?}")).collect();
+            panic!("SPRAG_MODEL_SEED={seed}\n{}\n{}", steps.join("\n"), why.message());
+        }
+        Err(error) => panic!("SPRAG_MODEL_SEED={seed}\n{error}"),
     }
 }

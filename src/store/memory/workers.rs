@@ -28,10 +28,10 @@ impl Queue {
         if self.settings.paused || self.pending.is_empty() {
             return Vec::new();
         }
-        self.fence = (self.fence + 1).max(now.as_millis().saturating_mul(1_000));
+        let fence = (self.fence + 1).max(now.as_millis().saturating_mul(1_000));
         let holder = Holder {
             worker: worker.clone(),
-            fence: Fence(self.fence),
+            fence: Fence(fence),
             lease_expires_at: now + lease,
         };
         let mut jobs = Vec::new();
@@ -40,6 +40,10 @@ impl Queue {
             && let Some(job) = self.take(&id)
         {
             jobs.extend(self.hand_over(job, &holder, now));
+        }
+        // Nobody has seen the fence of an empty claim.
+        if !jobs.is_empty() {
+            self.fence = fence;
         }
         // Wake-ups chain: one worker each.
         self.wake |= !self.pending.is_empty();
