@@ -29,11 +29,8 @@ impl Queue {
             return Vec::new();
         }
         let fence = (self.fence + 1).max(now.as_millis().saturating_mul(1_000));
-        let holder = Holder {
-            worker: worker.clone(),
-            fence: Fence(fence),
-            lease_expires_at: now + lease,
-        };
+        let holder =
+            Holder { worker: worker.clone(), fence: Fence(fence), lease_expires_at: now + lease };
         let mut jobs = Vec::new();
         while jobs.len() < count
             && let Some(id) = self.pending.values().next().cloned()
