@@ -12,8 +12,7 @@ local answers, expiry, jobs, meta, wake, active, holder, tries, ghosts, schedule
   archived, cancelled, quarantined, endings, unique, quarantine, stats = unpack(KEYS)
 
 local count, lease_ends = tonumber(ARGV[5]), now + ARGV[6]
-local settings = call('HMGET', meta, 'paused', 'fence', 'ghosts', 'tried', 'lanes', 'quarantined',
-  'retain_completed')
+local settings = call('HMGET', meta, 'paused', 'fence', 'ghosts', 'tried', 'lanes', 'quarantined')
 
 -- Keeps what was claimed and answers with it.
 local function hand_over(fence, more, ids, records, counts)
@@ -90,8 +89,7 @@ end
 local function is_usual()
   local all_healthy = is_none(settings[3]) and is_none(settings[4]) and is_none(settings[6])
   local one_lane = not settings[5] or settings[5] == '4'
-  local as_set = not settings[1] and not settings[7]
-  return all_healthy and one_lane and as_set and not kept and count <= 64
+  return all_healthy and one_lane and not settings[1] and not kept and count <= 64
 end
 if #KEYS == 8 then
   return is_usual() and claim_usual() or redis.status_reply('RARE')
@@ -185,9 +183,6 @@ local function judge(priority, entry, record)
   -- A debounced job's key is held until here: what comes now starts the next job.
   if field(part, 'unique_mode') and find(part, ' unique_mode=debounce:', 1, true) then
     tokens[#tokens + 1], owners[#owners + 1] = field(part, 'unique'), id
-  end
-  if settings[7] and not field(part, 'retention') then
-    part = part .. ' keep_completed=' .. settings[7]
   end
   ids[#ids + 1], records[#records + 1], settling[#settling + 1] = id, record, part
 end

@@ -29,11 +29,12 @@ local function count_completed(count)
 end
 
 -- A completion clears its fingerprint's crashes, counted in `meta.crashes`.
-local crashed = (call('HGET', meta, 'crashes') or '0') ~= '0'
+local settings = call('HMGET', meta, 'crashes', 'retain_completed')
+local crashed = (settings[1] or '0') ~= '0'
 
 -- The usual call: all are held, and of all nothing is kept.
 if #KEYS == 7 then
-  if crashed then
+  if crashed or settings[2] then
     return redis.status_reply('RARE')
   end
   for i = 1, #job_ids do
@@ -52,7 +53,7 @@ local done, held, deleted, tried, kept_results, fingerprints = {}, {}, {}, {}, {
 
 local function end_well(i, entry)
   local id, result = job_ids[i], ARGV[3 + i * 3]
-  if not field(entry, 'retention') and not field(entry, 'keep_completed') then
+  if kept_for('completed', entry) == 0 then
     deleted[#deleted + 1] = id
     if field(entry, 'tried') then
       tried[#tried + 1] = id

@@ -229,6 +229,8 @@ end
 
 -- Moves a holder whose due time or priority is replaced.
 local function move(id, from, due, old_priority, priority)
+  -- The jobs admitted before stand before it.
+  write()
   if due and due > now then
     if from == 'PENDING' then
       add_ghosts(old_priority, id, 1)

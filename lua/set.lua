@@ -10,12 +10,15 @@ if kept then
   return kept
 end
 local made = not call('HGET', meta, 'unfinished')
+-- Of a setting that is given twice the last value holds.
+local values = {}
 for i = 4, #ARGV, 2 do
   call('HDEL', meta, ARGV[i])
+  values[ARGV[i]] = ARGV[i + 1]
 end
-for i = 4, #ARGV, 2 do
-  if ARGV[i + 1] ~= '' then
-    call('HSET', meta, ARGV[i], ARGV[i + 1])
+for name, value in pairs(values) do
+  if value ~= '' then
+    call('HSET', meta, name, value)
   end
 end
 if made then

@@ -91,17 +91,17 @@ local function work_off_timers()
   end
 end
 
--- Scheduled and retry jobs whose time has come, the earliest first.
+-- Scheduled and retry jobs whose time has come, the earliest first; of one moment by id.
 local function due_jobs()
   local due = {}
   for _, key in ipairs({ scheduled, retry }) do
     local found = call('ZRANGEBYSCORE', key, '-inf', int(now), 'WITHSCORES', 'LIMIT', 0, PROMOTE)
     for i = 1, #found, 2 do
-      due[#due + 1] = { found[i], tonumber(found[i + 1]), key, #due }
+      due[#due + 1] = { found[i], tonumber(found[i + 1]), key }
     end
   end
   table.sort(due, function(a, b)
-    return a[2] < b[2] or a[2] == b[2] and a[4] < b[4]
+    return a[2] < b[2] or a[2] == b[2] and a[1] < b[1]
   end)
   again = again or #due >= PROMOTE
   return due

@@ -1,7 +1,7 @@
 -- Jobs that end but are kept: gathered by `finish`, written by `write_finished`. `settling` is what
 -- settling needs of a header: a holder's entry, or the header from ` fp=` up to `kind`.
 local DAY = 86400000
-local KEPT = { archived = 90 * DAY, cancelled = 7 * DAY, quarantined = 90 * DAY }
+local KEPT = { completed = 0, archived = 90 * DAY, cancelled = 7 * DAY, quarantined = 90 * DAY }
 local settings_kept, ends_at, ending_texts, ended_counts = {}, {}, {}, {}
 local tokens, owners, deadlines = {}, {}, {}
 
@@ -20,11 +20,11 @@ end
 -- for the queue's, or their own if it is longer.
 local function kept_for(state, settling)
   local own = tonumber(field(settling, 'retention'))
-  if state == 'completed' then
-    return own or tonumber(field(settling, 'keep_completed')) or 0
-  end
   if settings_kept[state] == nil then
     settings_kept[state] = tonumber(call('HGET', meta, 'retain_' .. state)) or KEPT[state]
+  end
+  if state == 'completed' then
+    return own or settings_kept.completed
   end
   return math.max(own or 0, settings_kept[state])
 end

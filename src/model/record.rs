@@ -175,6 +175,8 @@ pub(crate) fn decode(queue: &QueueName, id: &JobId, record: Bytes) -> Result<Rec
     envelope.fingerprint = Fingerprint::new(&fingerprint).map_err(|_| bad("fp"))?;
     // Set past the builder: a debounced job's time is the script's.
     envelope.run_at = run_at.unwrap_or_default();
+    // What was first enqueued under this id is the script's affair, too: not to be enqueued again.
+    fields.take("first");
     envelope.unknown = fields.rest();
     Ok(Record { envelope, enqueued_at })
 }

@@ -5,10 +5,12 @@
 #![allow(dead_code, unused_imports, reason = "each test crate uses a part of it")]
 #![allow(unreachable_pub, reason = "a test crate has no outside; `pub` marks what tests call")]
 
+mod invariants;
 mod proxy;
 pub mod resp;
 mod server;
 
+pub use invariants::{Keys, key};
 pub use proxy::{ANY_SCRIPT, On, Proxy};
 pub use server::{Address, Server};
 

@@ -12,6 +12,8 @@ use std::time::Duration;
 
 /// How long a shared sweep leaves all but promotion to the last one.
 const GATE: Duration = Duration::from_secs(1);
+/// Jobs that are reclaimed together are spread by one random number and steps of the golden ratio.
+const GOLDEN: f64 = 0.618_034;
 
 impl Queue {
     pub(super) fn sweep(&mut self, pace: Pace, now: Timestamp) -> Swept {
@@ -51,15 +53,17 @@ impl Queue {
     }
 
     fn reclaim(&mut self, now: Timestamp, swept: &mut Swept) {
+        let jitter = fastrand::f64();
         while let Some((_, id)) = self.leases.first().filter(|(end, _)| *end <= now).cloned() {
             let Some(job) = self.take(&id) else { break };
-            self.crashed(job, now, swept);
             swept.reclaimed += 1;
+            let spread = 0.5 + (jitter + swept.reclaimed as f64 * GOLDEN) % 1.0;
+            self.crashed(job, spread, now, swept);
         }
     }
 
     /// The holder of a job vanished.
-    fn crashed(&mut self, mut job: Job, now: Timestamp, swept: &mut Swept) {
+    fn crashed(&mut self, mut job: Job, spread: f64, now: Timestamp, swept: &mut Swept) {
         let Some(holder) = job.holder().cloned() else { return };
         self.days.today(now).crashed += 1;
         job.crash += 1;
@@ -85,7 +89,7 @@ impl Queue {
         }
         job.place = match job.crash {
             1 => Place::Pending(Position::Back),
-            crash => Place::Retry { due: now + crash_backoff(crash) },
+            crash => Place::Retry { due: now + crash_backoff(crash, spread) },
         };
         self.put(job);
     }
@@ -124,10 +128,9 @@ impl Queue {
     }
 }
 
-/// 5 s × 4^(crash − 2) ± 50 %, at most 10 years.
-fn crash_backoff(crash: u32) -> Duration {
-    let factor = 4u32.saturating_pow(crash.saturating_sub(2));
-    let base = CRASH_BACKOFF.saturating_mul(factor).min(MAX_DURATION);
-    let millis = base.as_millis() as u64;
-    Duration::from_millis(millis / 2 + fastrand::u64(0..=millis)).min(MAX_DURATION)
+/// 5 s × 4^(crash − 2) ± 50 %, at most 10 years; `spread` is 0.5 to 1.5.
+fn crash_backoff(crash: u32, spread: f64) -> Duration {
+    let base = CRASH_BACKOFF.as_millis() as f64 * 4f64.powf(f64::from(crash) - 2.0);
+    // A float that is too large becomes the largest integer.
+    Duration::from_millis((base * spread) as u64).min(MAX_DURATION)
 }

@@ -28,18 +28,19 @@ impl Queue {
         if self.settings.paused || self.pending.is_empty() {
             return Vec::new();
         }
-        self.fence = (self.fence + 1).max(now.as_millis().saturating_mul(1_000));
-        let holder = Holder {
-            worker: worker.clone(),
-            fence: Fence(self.fence),
-            lease_expires_at: now + lease,
-        };
+        let fence = (self.fence + 1).max(now.as_millis().saturating_mul(1_000));
+        let holder =
+            Holder { worker: worker.clone(), fence: Fence(fence), lease_expires_at: now + lease };
         let mut jobs = Vec::new();
         while jobs.len() < count
             && let Some(id) = self.pending.values().next().cloned()
             && let Some(job) = self.take(&id)
         {
             jobs.extend(self.hand_over(job, &holder, now));
+        }
+        // Nobody has seen the fence of an empty claim.
+        if !jobs.is_empty() {
+            self.fence = fence;
         }
         // Wake-ups chain: one worker each.
         self.wake |= !self.pending.is_empty();

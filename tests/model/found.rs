@@ -1,0 +1,86 @@
+//! What went wrong once.
+
+use crate::{
+    jobs::{At, Holds, Job, Key, PLAIN},
+    pair::Rig,
+    steps::{Call, Pick, Set, Step},
+};
+use sprag::{
+    State,
+    model::Replace::{self, Payload},
+};
+
+const HOUR: u64 = 3_600_000;
+
+async fn equal(calls: impl IntoIterator<Item = Call>) {
+    let steps: Vec<Step> = calls.into_iter().map(|call| Step { call, lost: None }).collect();
+    if let Err(why) = Rig::start().await.run(&steps).await {
+        panic!("{why}");
+    }
+}
+
+fn job(id: u8) -> Job {
+    Job { id, ..PLAIN }
+}
+
+fn enqueue(job: Job) -> Call {
+    Call::Enqueue(vec![job])
+}
+
+fn claim(count: usize) -> Call {
+    Call::Claim { worker: 0, count, lease: 500 }
+}
+
+fn key(holds: Holds, replace: impl Into<Vec<Replace>>) -> Option<Key> {
+    Some(Key { name: Some(1), holds, any_kind: false, replace: replace.into() })
+}
+
+const SWEEP: Call = Call::Sweep { now: true, seed: 0 };
+
+#[tokio::test]
+async fn a_claim_that_hands_over_nothing_has_no_fence() {
+    let closed = Call::Quarantine(PLAIN.content, None);
+    let other = Job { content: (0, 2), ..job(1) };
+    equal([enqueue(job(0)), closed, claim(1), enqueue(other), claim(1)]).await;
+}
+
+#[tokio::test]
+async fn a_replaced_payload_leaves_no_unknown_field() {
+    let first = Job { content: (0, 2), key: key(Holds::Lifecycle, []), ..job(0) };
+    let second = Job { key: key(Holds::Lifecycle, [Payload]), ..job(1) };
+    equal([enqueue(first), enqueue(second)]).await;
+}
+
+#[tokio::test]
+async fn of_a_setting_given_twice_the_last_holds() {
+    equal([Call::Set(vec![Set::Paused(true), Set::Paused(false)])]).await;
+}
+
+#[tokio::test]
+async fn the_retention_of_completed_jobs_is_that_of_the_end() {
+    let set = Call::Set(vec![Set::Retention(State::Completed, Some(1))]);
+    equal([enqueue(job(0)), claim(1), set, Call::Complete(vec![Pick::Held(0)], None)]).await;
+}
+
+#[tokio::test]
+async fn jobs_due_at_one_moment_are_promoted_by_id() {
+    let later = Job { due: At::In(HOUR), ..job(1) };
+    let failed = Call::Retry(vec![Pick::Held(0)], HOUR);
+    equal([
+        enqueue(job(0)),
+        claim(1),
+        failed,
+        enqueue(later),
+        Call::Advance(HOUR),
+        SWEEP,
+        claim(2),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn a_job_moved_by_a_batch_stands_behind_the_batchs_earlier_jobs() {
+    let first = Job { priority: 0, key: key(Holds::Lifecycle, []), ..job(0) };
+    let moves = Job { key: key(Holds::Lifecycle, [Replace::Priority]), ..job(2) };
+    equal([enqueue(first), Call::Enqueue(vec![job(1), moves]), claim(2)]).await;
+}
