@@ -10,12 +10,13 @@ if kept then
   return kept
 end
 local made = not call('HGET', meta, 'unfinished')
-for i = 4, #ARGV, 2 do
-  call('HDEL', meta, ARGV[i])
-end
+-- Allowed when memory is full, and so is then all that follows.
+call('HDEL', meta, '')
 for i = 4, #ARGV, 2 do
   if ARGV[i + 1] ~= '' then
     call('HSET', meta, ARGV[i], ARGV[i + 1])
+  else
+    call('HDEL', meta, ARGV[i])
   end
 end
 if made then
