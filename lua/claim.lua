@@ -173,8 +173,8 @@ local function judge(priority, entry, record)
   if not part then
     return end_instead('archived', id, '', 'undecodable')
   end
-  local deadline = field(part, 'deadline')
-  if deadline and tonumber(deadline) <= now then
+  local deadline = tonumber(field(part, 'deadline'))
+  if deadline and deadline <= now then
     return end_instead('archived', id, ' ' .. part, 'expired')
   end
   if not is_none(settings[6]) and call('HEXISTS', quarantine, sub(part, 4, 35)) == 1 then

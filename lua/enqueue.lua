@@ -227,31 +227,27 @@ local function set_field(head, name, value)
   return value and string.gsub(bare, ' kind=', ' ' .. name .. '=' .. value .. ' kind=', 1) or bare
 end
 
--- Moves a holder whose due time or priority is replaced.
+-- Moves a holder whose due time or priority is replaced: the next place first, then out of the one
+-- before.
 local function move(id, from, due, old_priority, priority)
   -- The jobs admitted before stand before it.
   write()
   if due and due > now then
-    if from == 'PENDING' then
-      add_ghosts(old_priority, id, 1)
-    end
     falls_due(due)
     call('ZADD', from == 'RETRY' and retry or scheduled, int(due), id)
+  elseif from == 'PENDING' and priority == old_priority then
     return
-  end
-  if from == 'PENDING' and priority == old_priority then
-    return
+  else
+    lists[priority] = lists[priority] or {}
+    use_lanes()
+    call('LPUSH', lane(priority), id)
+    look = true
   end
   if from == 'PENDING' then
     add_ghosts(old_priority, id, 1)
-  end
-  lists[priority] = lists[priority] or {}
-  use_lanes()
-  call('LPUSH', lane(priority), id)
-  if from ~= 'PENDING' then
+  elseif not (due and due > now) then
     call('ZREM', from == 'RETRY' and retry or scheduled, id)
   end
-  look = true
 end
 
 -- Writes the fields asked for into a holder that is not running. Answers whether it did.

@@ -74,8 +74,8 @@ end
 
 local function rerun(word, id)
   local settling = settling_of(word, id)
-  local deadline = field(settling, 'deadline')
-  if deadline and tonumber(deadline) <= now then
+  local deadline = tonumber(field(settling, 'deadline'))
+  if deadline and deadline <= now then
     return outcome('EXPIRED')
   end
   local fp, token = field(settling, 'fp'), field(settling, 'unique')
@@ -90,7 +90,7 @@ local function rerun(word, id)
   leave(word, id, settling)
   take_key_again(id, token, settling)
   if deadline then
-    timers[#timers + 1], timers[#timers + 2] = deadline, 'deadline ' .. id
+    timers[#timers + 1], timers[#timers + 2] = int(deadline), 'deadline ' .. id
   end
   to_back[#to_back + 1] = { priority_of(settling), id }
   again[#again + 1] = id

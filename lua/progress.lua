@@ -11,9 +11,10 @@ if not entry then
   outcome('STALE')
   return outcomes()
 end
-call('HSET', progress, ARGV[1], ARGV[3])
+-- The mark first: without it nobody would forget the text.
 if not find(entry, ' progress=1', 1, true) then
   call('HSET', holder, ARGV[1], entry .. ' progress=1')
 end
+call('HSET', progress, ARGV[1], ARGV[3])
 outcome('OK')
 return outcomes()

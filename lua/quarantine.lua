@@ -15,8 +15,9 @@ call('HDEL', quarantine, '')
 if closed then
   outcome('UNCHANGED')
 else
-  call('HSET', quarantine, ARGV[4], 'since=' .. int(now) .. ' crashes=0' .. ARGV[5])
+  -- Counted first: an entry that does not count would close nothing.
   call('HINCRBY', meta, 'quarantined', 1)
+  call('HSET', quarantine, ARGV[4], 'since=' .. int(now) .. ' crashes=0' .. ARGV[5])
   outcome('CHANGED')
 end
 if made then

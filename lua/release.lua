@@ -29,9 +29,9 @@ local function release_one(id, record)
     keys_taken[token] = true
     keys[#keys + 1], keys[#keys + 2] = token, id .. (mode == 'debounce' and ' debounce' or '')
   end
-  local deadline = field(settling, 'deadline')
+  local deadline = tonumber(field(settling, 'deadline'))
   if deadline then
-    timers[#timers + 1], timers[#timers + 2] = deadline, 'deadline ' .. id
+    timers[#timers + 1], timers[#timers + 2] = int(deadline), 'deadline ' .. id
   end
   local attempt = tries_of(call('HGET', tries, id))
   counts[#counts + 1], counts[#counts + 2] = id, attempt .. ' 0'
@@ -65,13 +65,16 @@ end
 local archived_ids = ends_at.archived and #ends_at.archived / 2 or 0
 for _, job in ipairs(released) do
   call('LPUSH', lane(job[1]), job[2])
-  call('HDEL', endings, job[2])
 end
 write_finished({ archived = archived })
 each('HSET', unique, keys)
 each('ZADD', expiry, timers)
 keep_tries(counts)
 each('ZREM', quarantined, moved)
+-- Last: by its ending a release that is repeated knows the job.
+for _, job in ipairs(released) do
+  call('HDEL', endings, job[2])
+end
 if #released > 0 then
   call('HINCRBY', meta, 'unfinished', #released)
   leave_wake()

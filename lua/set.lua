@@ -10,15 +10,14 @@ if kept then
   return kept
 end
 local made = not call('HGET', meta, 'unfinished')
--- Of a setting that is given twice the last value holds.
-local values = {}
+-- Allowed when memory is full, and so is then all that follows. In order: of a setting that is given
+-- twice the last value holds.
+call('HDEL', meta, '')
 for i = 4, #ARGV, 2 do
-  call('HDEL', meta, ARGV[i])
-  values[ARGV[i]] = ARGV[i + 1]
-end
-for name, value in pairs(values) do
-  if value ~= '' then
-    call('HSET', meta, name, value)
+  if ARGV[i + 1] ~= '' then
+    call('HSET', meta, ARGV[i], ARGV[i + 1])
+  else
+    call('HDEL', meta, ARGV[i])
   end
 end
 if made then

@@ -4,7 +4,7 @@
 -- ARGV: shared|now, jitter (0 to 1)
 -- Reply: array of integers: again (0|1: a slice was full), promoted, reclaimed, quarantined,
 --        expired, evicted, claimable (0|1), ms until the next job is due (-1 none)
--- Cost: 10 commands a call with nothing to do, 25 about once a
+-- Cost: 10 commands a call with nothing to do, 28 about once a
 -- second; a slice touches at most 200 jobs. Repeats by nature
 -- Uses: clock text chunks held release wake lanes due failures tries state ghosts day finish remember
 local answers, expiry, jobs, meta, active, holder, scheduled, retry, completed, archived, cancelled,
@@ -14,7 +14,8 @@ local answers, expiry, jobs, meta, active, holder, scheduled, retry, completed, 
 local PROMOTE, RECLAIM, EVICT, TIMERS, MEND, MAX_READ = 90, 20, 10, 40, 100, 1048576
 local TEN_YEARS = 3650 * 86400000
 local settings = call('HMGET', meta, 'lanes', 'swept_at', 'paused', 'mend', 'ghosts',
-  'unfinished', 'crash_limit', 'crash_window', 'max_archived', 'stats_day', 'tried')
+  'unfinished', 'crash_limit', 'crash_window', 'max_archived', 'stats_day',
+  'tried', 'crashes', 'remembered', 'quarantined')
 local lanes = known_lanes(settings[1])
 local again, unfinished, to_pending, read = false, 0, 0, 0
 
@@ -29,6 +30,9 @@ local function settling_of(id)
   read = read + #record
   return match(record, '^at=%d+( fp=%x+[^\n]-) kind=') or ''
 end
+
+-- Key (none: pending), id and priority of those whose deadline has passed.
+local expired = {}
 
 -- The deadline of a job: one that waits is archived, a running one is looked at again when its
 -- lease ends. Answers when to look again, if at all.
@@ -46,19 +50,29 @@ local function expire(id)
     return deadline
   end
   finish('archived', id, settling, 'expired', '-')
-  if word then
-    call('ZREM', word == 'RETRY' and retry or scheduled, id)
-  else
-    add_ghosts(priority_of(settling), id, 1)
-  end
+  local key = word == 'RETRY' and retry or word and scheduled
+  expired[#expired + 1] = { key, id, priority_of(settling) }
   unfinished = unfinished - 1
+end
+
+-- The next place first, then out of the one before.
+local function write_expired()
+  write_finished({ archived = archived })
+  ends_at, ending_texts, tokens, owners, deadlines = {}, {}, {}, {}, {}
+  for _, job in ipairs(expired) do
+    if job[1] then
+      call('ZREM', job[1], job[2])
+    else
+      add_ghosts(job[3], job[2], 1)
+    end
+  end
 end
 
 -- Forgets an entry of a hash that ends by time; `ends` finds the time in its text.
 local function forget(hash, name, ends, counter)
   local text = call('HGET', hash, name)
   local at = text and tonumber(match(text, ends))
-  if at and at > now then
+  if at and at > now and at < 2 ^ 53 then
     return at
   end
   if text and at and call('HDEL', hash, name) == 1 and counter then
@@ -76,6 +90,7 @@ local TIMED = {
 
 -- What ends by time: an entry that was renewed meanwhile is looked at again at its new time.
 local function work_off_timers()
+  local over = {}
   for _, member in ipairs(due_in(expiry, TIMERS)) do
     if read >= MAX_READ then
       again = true
@@ -86,9 +101,11 @@ local function work_off_timers()
     if later then
       call('ZADD', expiry, int(later), member)
     else
-      call('ZREM', expiry, member)
+      over[#over + 1] = member
     end
   end
+  write_expired()
+  each('ZREM', expiry, over)
 end
 
 -- Scheduled and retry jobs whose time has come, the earliest first; of one moment by id.
@@ -321,7 +338,9 @@ local function mend()
   if call('HLEN', holder) == call('ZCARD', active) then
     return
   end
-  local scan, ids = call('HSCAN', holder, settings[4] or '0', 'COUNT', MEND), {}
+  local cursor = match(settings[4] or '', '^%d+$')
+  cursor = cursor and #cursor < 20 and cursor or '0'
+  local scan, ids = call('HSCAN', holder, cursor, 'COUNT', MEND), {}
   for i = 1, #scan[2], 2 do
     ids[#ids + 1] = scan[2][i]
   end
@@ -333,6 +352,10 @@ local function mend()
   end
   call('HSET', meta, 'mend', scan[1])
 end
+
+local COUNTED = {
+  { 'tried', tries }, { 'crashes', crashes }, { 'remembered', seen }, { 'quarantined', quarantine },
+}
 
 -- Counters are right by themselves, unless a script died half-way or somebody's hand was at work.
 -- What they count is known at once: where they differ, they are set right.
@@ -347,9 +370,14 @@ local function mend_counters()
   if settings[6] and settings[6] ~= int(counted) then
     call('HSET', meta, 'unfinished', int(counted))
   end
-  local tried = call('HLEN', tries)
-  if settings[11] and settings[11] ~= int(tried) then
-    call('HSET', meta, 'tried', tried)
+  for i, counter in ipairs(settings[6] and COUNTED or {}) do
+    local entries = int(call('HLEN', counter[2]))
+    if (settings[10 + i] or '0') ~= entries then
+      call('HSET', meta, counter[1], entries)
+    end
+  end
+  if settings[5] and settings[5] ~= '0' and call('HLEN', ghosts) == 0 then
+    call('HSET', meta, 'ghosts', 0)
   end
 end
 
@@ -359,8 +387,6 @@ local thorough = ARGV[1] == 'now' or now < swept_at or now - swept_at >= 1000
 if thorough then
   mend_counters()
   work_off_timers()
-  write_finished({ archived = archived })
-  ends_at, ending_texts, tokens, owners, deadlines = {}, {}, {}, {}, {}
 end
 local full = again
 again = false

@@ -40,8 +40,8 @@ local function finish(state, id, settling, reason, worker)
     text = text .. ' fp=' .. field(settling, 'fp')
   end
   local remember = field(settling, 'remember')
-  if remember then
-    local first = field(settling, 'first') or field(settling, 'fp')
+  local first = field(settling, 'first') or field(settling, 'fp')
+  if remember and first then
     text = text .. ' remember=' .. remember .. ' first=' .. first
   end
   ending_texts[#ending_texts + 1], ending_texts[#ending_texts + 2] = id, text

@@ -4,10 +4,10 @@ local seen_pairs, seen_ends = {}, {}
 
 -- The record of this job goes. `text` holds `remember` and `first`, or else `fp`.
 local function record_goes(id, text)
-  local remember = field(text, 'remember')
-  if remember then
+  local remember = tonumber(field(text, 'remember'))
+  local first = field(text, 'first') or field(text, 'fp')
+  if remember and first then
     local ends = int(now + remember)
-    local first = field(text, 'first') or field(text, 'fp')
     seen_pairs[#seen_pairs + 1], seen_pairs[#seen_pairs + 2] = id, first .. ' ' .. ends
     seen_ends[#seen_ends + 1], seen_ends[#seen_ends + 2] = ends, 'seen ' .. id
   end

@@ -6,8 +6,12 @@ local function holder_of(token)
     return nil
   end
   local id, mode, ends = match(value, '^(%S+) ?(%S*) ?(%d*)$')
+  if not id then
+    -- Broken by somebody's hand: free.
+    return nil
+  end
   if mode == 'throttle' then
-    return tonumber(ends) > now and id or nil, mode
+    return (tonumber(ends) or 0) > now and id or nil, mode
   end
   if call('HEXISTS', jobs, id) == 1 and not is_finished(place_of(id)) then
     return id, mode

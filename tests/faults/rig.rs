@@ -8,6 +8,10 @@ use std::{collections::BTreeMap, time::Duration};
 /// Noon of some day: no test crosses midnight by a few hours.
 const START: u64 = 1_764_504_000_000;
 
+/// The sets whose members are jobs; a pending one is in its lane.
+const STATES: [&str; 7] =
+    ["scheduled", "retry", "active", "completed", "archived", "cancelled", "quarantined"];
+
 /// A real one: nothing here waits for it.
 pub(crate) const HOUR: Duration = Duration::from_secs(3_600);
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
@@ -157,13 +161,15 @@ impl Dump {
         self.get(name).iter().map(|entry| entry.split(" = ").next().unwrap_or(entry)).collect()
     }
 
-    /// Where a job's id is: lanes and states. An entry that is to be skipped is no place.
+    /// Where a job's id is: lanes and states. An entry that is to be skipped is no place; a mark in
+    /// front of an id only tells which one is.
     pub(crate) fn places_of(&self, id: &str) -> Vec<String> {
-        let states = ["scheduled", "retry", "active", "completed", "archived", "cancelled"];
+        let states = STATES;
         let lanes: Vec<_> = (0..10).map(|lane| format!("pending:{lane}")).collect();
         let names = lanes.iter().map(String::as_str).chain(states);
         let is_there = |name: &&str| {
-            let entries = self.names(name).iter().filter(|entry| **entry == id).count();
+            let is_entry = |entry: &&&str| entry.strip_prefix(' ').unwrap_or(entry) == id;
+            let entries = self.names(name).iter().filter(is_entry).count();
             entries > name.strip_prefix("pending:").map_or(0, |lane| self.ghosts_of(lane, id))
         };
         names.filter(is_there).map(str::to_owned).collect()

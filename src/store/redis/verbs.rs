@@ -358,7 +358,8 @@ impl Store for RedisStore {
 
     async fn delete_queue(&self, queue: &QueueName, force: bool) -> Result<(), StoreError> {
         let info = self.queue(queue).await?;
-        if force || info.unfinished == 0 {
+        let leaves_the_list = force || info.unfinished == 0;
+        if leaves_the_list {
             // First from the list, then the keys: who enqueues in between makes the queue anew and
             // puts it on the list again.
             self.0.unregister(queue).await?;
@@ -368,7 +369,7 @@ impl Store for RedisStore {
         };
         let answer = self.0.repeated(Verb::DeleteQueue, queue, &args).await?;
         let deleted = decode::queue_deleted(&decode::lines(&answer)?);
-        if deleted.is_err() {
+        if leaves_the_list && deleted.is_err() {
             self.0.register(queue, true).await?;
         }
         deleted
