@@ -245,3 +245,21 @@ fn docs_lua_md_is_what_the_headers_say() {
     let advice = "docs/lua.md is old: SPRAG_WRITE_DOCS=1 cargo test --lib docs_lua_md";
     assert!(kept == described, "{advice}");
 }
+
+#[test]
+fn the_wire_format_names_every_word_and_key() {
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/wire-format.md");
+    let page = std::fs::read_to_string(file).expect("docs/wire-format.md");
+    let named: BTreeSet<_> = page
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .flat_map(|code| code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != ':'))
+        .collect();
+    let states = State::ALL.map(State::word);
+    let words = Word::ALL.iter().chain(&states);
+    // The lanes are named by the first and the last; the clock is the tests'.
+    let keys = KEYS.iter().filter(|key| !key.starts_with("pending:") && **key != "clock");
+    let missing: Vec<_> = words.chain(keys).filter(|word| !named.contains(**word)).collect();
+    assert_eq!(missing, Vec::<&&str>::new());
+}
