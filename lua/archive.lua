@@ -2,7 +2,7 @@
 -- KEYS: answers expiry meta active holder errors unique archived endings stats progress
 -- ARGV: caller seq budget, then per job: id, fence, reason, end of its JSON failure ('' none)
 -- Reply: text: n OK | n STALE
--- Cost: 11 commands a call, none per job
+-- Cost: 14 commands a call, none per job; a unique key adds one or two
 -- Uses: clock repeats outcomes text chunks held release day finish failures
 local answers, expiry, meta, active, holder, errors, unique, archived, endings, stats,
   progress = unpack(KEYS)

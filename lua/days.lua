@@ -2,7 +2,7 @@
 -- KEYS: stats
 -- ARGV: how many days, then the names of the counters
 -- Reply: array: per day its name and its counters
--- Cost: one command per day
+-- Cost: 1 command a call, one per day
 -- Uses: clock day
 local stats = unpack(KEYS)
 

@@ -2,7 +2,7 @@
 -- KEYS: meta answers expiry jobs wake active holder scheduled retry completed archived cancelled quarantined tries errors endings results progress unique seen ghosts quarantine crashes stats pending:0..9
 -- ARGV: force (0|1)
 -- Reply: text: 1 OK | 1 MISSING | 1 REFUSED unfinished
--- Cost: 2 commands. A repeat finds nothing: no caller
+-- Cost: 3 commands. A repeat finds nothing: no caller
 -- Uses: clock outcomes
 local meta = unpack(KEYS)
 

@@ -370,7 +370,8 @@ for i = 1, jobs_given do
     judge(i)
   end
   if refusal then
-    return keep('0 REFUSED ' .. refusal[1] .. '\n1 ' .. refusal[2] .. ' ' .. (refusal[3] or ''))
+    local details = refusal[3] and ' ' .. refusal[3] or ''
+    return keep('0 REFUSED ' .. refusal[1] .. '\n1 ' .. refusal[2] .. details)
   end
 end
 if atomic and limit and incoming > 0 and current + incoming > limit then

@@ -2,7 +2,7 @@
 -- KEYS: active holder
 -- ARGV: lease (ms), then per job: id fence
 -- Reply: text: n OK | n STALE
--- Cost: 3 commands a call, none per job. Repeats by nature: no caller
+-- Cost: 4 commands a call, none per job. Repeats by nature: no caller
 -- Uses: clock text chunks held outcomes
 local active, holder = unpack(KEYS)
 

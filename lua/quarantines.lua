@@ -2,7 +2,7 @@
 -- KEYS: quarantine
 -- ARGV: cursor ('0' at first)
 -- Reply: array: next cursor ('0' at the end), then fingerprint and header line each
--- Cost: 1 command
+-- Cost: 2 commands
 -- Uses: clock
 local quarantine = KEYS[1]
 

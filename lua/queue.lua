@@ -4,7 +4,7 @@
 -- Reply: array of integers: pending scheduled active retry completed archived cancelled
 --        quarantined, unfinished, limit (-1 none), paused (0|1), oldest pending's age in ms (-1
 --        none), completed and failed today; MISSING
--- Cost: 12 commands, and 3 per lane in use; up to 100 more where ghosts stand in front
+-- Cost: 10 commands, and 3 per lane in use; up to 100 more where ghosts stand in front
 -- Uses: clock day lanes
 local jobs, meta, active, scheduled, retry, completed, archived, cancelled, quarantined, stats,
   ghosts = unpack(KEYS)

@@ -1,8 +1,8 @@
 -- set: changes settings of a queue; makes it if need be.
 -- KEYS: answers expiry meta wake
 -- ARGV: caller seq budget, then per setting: its name in `meta`, value ('' none)
--- Reply: text: 1 OK; remark MADE
--- Cost: 6 commands, one per setting
+-- Reply: text: remark MADE; 1 OK
+-- Cost: 6 commands, two per setting
 -- Uses: clock repeats outcomes wake
 local answers, expiry, meta, wake = unpack(KEYS)
 

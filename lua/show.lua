@@ -3,7 +3,7 @@
 -- ARGV: id
 -- Reply: array: state, its time there ('' pending), record, and, each nil if there is none:
 --        tries, errors, holder, result, ending, progress; MISSING
--- Cost: 13 commands at most
+-- Cost: 15 commands at most
 -- Uses: clock state
 local jobs, active, holder, scheduled, retry, completed, archived, cancelled, quarantined, tries,
   errors, results, endings, progress = unpack(KEYS)

@@ -2,7 +2,7 @@
 -- KEYS: answers expiry active holder scheduled retry wake progress
 -- ARGV: caller seq budget, then per job: id fence delay (ms)
 -- Reply: text: n OK | n STALE
--- Cost: 8 commands a call, none per job
+-- Cost: 10 commands a call (two more if it leaves a wake token), none per job
 -- Uses: clock repeats outcomes text chunks held release wake due
 local answers, expiry, active, holder, scheduled, retry, wake, progress = unpack(KEYS)
 

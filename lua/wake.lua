@@ -2,7 +2,7 @@
 -- KEYS: wake
 -- ARGV: none
 -- Reply: status OK
--- Cost: 3 commands
+-- Cost: 4 commands
 -- Uses: clock wake
 local wake = KEYS[1]
 

@@ -178,3 +178,88 @@ fn luacheck_passes_on_the_composed_scripts() {
         Err(error) => assert!(std::env::var_os("CI").is_none(), "luacheck: {error}"),
     }
 }
+
+/// The paragraphs of a script's header: what it is for, then by title. A line that begins with no
+/// title goes on with the one before.
+fn paragraphs(source: &str) -> Vec<(String, String)> {
+    const TITLES: [&str; 7] = ["KEYS", "RARE KEYS", "ARGV", "Reply", "Cost", "Uses", "Rare uses"];
+    let mut all: Vec<(String, String)> = Vec::new();
+    for line in source.lines().map_while(|line| line.strip_prefix("--")) {
+        let line = line.trim();
+        let titled = line.split_once(": ").filter(|(title, _)| TITLES.contains(title));
+        match (titled, all.last_mut()) {
+            (Some((title, text)), _) => all.push((title.to_owned(), text.to_owned())),
+            (None, Some((_, text))) => *text = format!("{text} {line}"),
+            (None, None) => {
+                let (name, purpose) = line.split_once(": ").expect("begins with its name");
+                all.push((name.to_owned(), purpose.to_owned()));
+            }
+        }
+    }
+    all
+}
+
+/// A text as a cell of a table: `|` and, outside of code, `<` would be read as markup.
+fn cell(text: &str) -> String {
+    let outside = |(i, part): (usize, &str)| match i % 2 {
+        0 => part.replace('<', "\\<"),
+        _ => part.to_owned(),
+    };
+    let parts: Vec<_> = text.split('`').enumerate().map(outside).collect();
+    parts.join("`").replace('|', "\\|")
+}
+
+fn described() -> String {
+    let mut overview = String::new();
+    let mut details = String::new();
+    for (name, source) in SOURCES {
+        let all = paragraphs(source);
+        let of = |title: &str| {
+            let found = all.iter().find(|(known, _)| known == title);
+            found.map(|(_, text)| cell(text)).unwrap_or_default()
+        };
+        overview += &format!("| [`{name}`](#{name}) | {} | {} |\n", of(name), of("Cost"));
+        details += &format!("\n## {name}\n\n| | |\n|---|---|\n");
+        for (title, text) in &all[1..] {
+            details += &format!("| {title} | {} |\n", cell(text));
+        }
+    }
+    format!(
+        "# The scripts\n\n\
+         Generated from the headers in `lua/` by a test; do not edit:\n\
+         `SPRAG_WRITE_DOCS=1 cargo test --lib docs_lua_md`. How a script is put together, what a \
+         *caller* is and how replies are read: [wire format](wire-format.md). `KEYS` are the words \
+         after `sprag:{{queue}}:`; `RARE KEYS` is the set of the call after the answer `RARE`.\n\n\
+         | script | what it does | what it costs |\n|---|---|---|\n{overview}{details}"
+    )
+}
+
+#[test]
+fn docs_lua_md_is_what_the_headers_say() {
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/lua.md");
+    let described = described();
+    if std::env::var_os("SPRAG_WRITE_DOCS").is_some() {
+        std::fs::write(&file, &described).expect("docs/ is writable");
+    }
+    let kept = std::fs::read_to_string(&file).unwrap_or_default();
+    let advice = "docs/lua.md is old: SPRAG_WRITE_DOCS=1 cargo test --lib docs_lua_md";
+    assert!(kept == described, "{advice}");
+}
+
+#[test]
+fn the_wire_format_names_every_word_and_key() {
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/wire-format.md");
+    let page = std::fs::read_to_string(file).expect("docs/wire-format.md");
+    let named: BTreeSet<_> = page
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .flat_map(|code| code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != ':'))
+        .collect();
+    let states = State::ALL.map(State::word);
+    let words = Word::ALL.iter().chain(&states);
+    // The lanes are named by the first and the last; the clock is the tests'.
+    let keys = KEYS.iter().filter(|key| !key.starts_with("pending:") && **key != "clock");
+    let missing: Vec<_> = words.chain(keys).filter(|word| !named.contains(**word)).collect();
+    assert_eq!(missing, Vec::<&&str>::new());
+}
