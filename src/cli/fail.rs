@@ -1,5 +1,6 @@
 //! Errors: one object or one line on stderr, and an exit code by variant.
 
+use crate::out;
 use clap::error::{ContextKind, ContextValue, ErrorKind as ClapKind};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -78,6 +79,9 @@ impl Failure {
             Self::Other(error) => (Object::plain("other", &format!("{error:#}")), 1),
         };
         object.say(json);
+        if let (Self::Unsure { ids, lines, .. }, false) = (self, json) {
+            lines.iter().zip(ids).for_each(|(line, id)| out::warn(&format!("line {line}: {id}")));
+        }
         ExitCode::from(code)
     }
 }
@@ -175,9 +179,7 @@ impl Object {
                 let job = |(line, id): (&usize, &JobId)| json!({ "line": line, "id": id.as_str() });
                 let jobs: Value = lines.iter().zip(ids).map(job).collect();
                 let (first, last) = (lines.first().unwrap_or(&0), lines.last().unwrap_or(&0));
-                let hint = format!(
-                    "lines {first} to {last} may have been enqueued; --json tells their ids"
-                );
+                let hint = format!("lines {first} to {last} may have been enqueued, by these ids");
                 ("jobs", jobs, hint)
             }
         };

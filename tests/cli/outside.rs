@@ -56,6 +56,7 @@ async fn an_enqueue_without_answer_tells_the_id_that_makes_it_safe_to_repeat() {
     let json = via_proxy(&["--json", "enqueue", "q", "k", "7"]);
     let text = via_proxy(&["enqueue", "q", "k", "8"]);
     let lines = via_proxy(&["--json", "enqueue", "l", "k", "--from", &path]);
+    let people = via_proxy(&["--quiet", "enqueue", "l", "k", "--from", &path]);
     let atomic = via_proxy(&["--json", "enqueue", "l", "k", "--from", &path, "--atomic"]);
     let ended = |child: std::process::Child| Ran::from(child.wait_with_output().expect("it ends"));
 
@@ -71,6 +72,10 @@ async fn an_enqueue_without_answer_tells_the_id_that_makes_it_safe_to_repeat() {
     assert!(text.code == 9 && text.stderr.contains("may have been enqueued"), "{text:?}");
     assert_eq!(sprag.object(&["enqueue", "q", "k", "8", "--id", id])["existing"], true);
 
+    let people = ended(people);
+    let last = people.stderr.lines().last().and_then(|line| line.strip_prefix("line 3: "));
+    let id = last.unwrap_or_else(|| panic!("{people:?}"));
+    assert_eq!(sprag.object(&["enqueue", "l", "k", "2", "--id", id])["existing"], true);
     for ran in [ended(lines), ended(atomic)] {
         let error = ran.error();
         assert_eq!((ran.code, &error["line"]), (9, &json!(1)), "{ran:?}");
