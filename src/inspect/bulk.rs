@@ -34,8 +34,9 @@ pub struct Slice {
     pub changed: u64,
     /// Jobs that somebody else had brought there already.
     pub unchanged: u64,
-    /// Jobs that it does not apply to, such as a rerun whose unique key another holds; those that
-    /// left the state meanwhile are among them.
+    /// Jobs that left the state meanwhile for one that forbids the operation, or are gone.
+    pub left: u64,
+    /// Jobs that were refused, such as a rerun whose unique key another holds, and why.
     pub refused: Vec<(JobId, StoreError)>,
 }
 
@@ -44,6 +45,7 @@ impl Slice {
     pub fn add(&mut self, other: Self) {
         self.changed += other.changed;
         self.unchanged += other.unchanged;
+        self.left += other.left;
         self.refused.extend(other.refused);
     }
 }
@@ -106,6 +108,8 @@ impl Bulk {
                 match outcome {
                     Ok(Change::Changed) => slice.changed += 1,
                     Ok(Change::Unchanged) => slice.unchanged += 1,
+                    Err(StoreError::NotFound(_)) => slice.left += 1,
+                    Err(error) if Operation::is_forbidden(&error) => slice.left += 1,
                     Err(error) => slice.refused.push((id.clone(), error)),
                 }
             }
