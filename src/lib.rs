@@ -54,17 +54,20 @@
 //!
 //! * [`model`]: names, bounds, states, the envelope, [`StoreError`]. No I/O.
 //! * [`store`]: the state machine behind [`Store`], a method per verb; on Redis and in memory.
-//! * [`Client`]: typed jobs in. [`Worker`]: handlers that run them.
+//! * [`Client`]: typed jobs in. [`Worker`]: handlers that run them. [`Inspector`]: looks
+//!   and steers.
 
 pub mod model;
 pub mod store;
 
 mod client;
+pub mod inspect;
 mod job;
 pub mod worker;
 
 #[doc(inline)]
 pub use client::{Client, Enqueue, OrJoin};
+pub use inspect::Inspector;
 pub use job::Job;
 pub use model::record::Undecodable;
 #[doc(inline)]

@@ -137,6 +137,14 @@ impl<'a> EnvelopeFields<'a> {
         }
     }
 
+    pub(crate) fn kind(&self) -> &str {
+        self.kind
+    }
+
+    pub(crate) fn enqueued_at(&self) -> u64 {
+        self.enqueued_at
+    }
+
     pub(crate) fn of_shown(job: &'a JobInfo) -> Option<Self> {
         let (envelope, at) = job.envelope.as_ref().ok()?;
         Some(Self::of(envelope, at.as_millis()))

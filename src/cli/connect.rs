@@ -2,7 +2,7 @@
 
 use crate::{args::Global, fail::Failure};
 use sprag::{
-    Client, Namespace, RedisStore, StoreError,
+    Client, Inspector, Namespace, RedisStore, StoreError,
     store::{Callers, RedisStoreBuilder},
 };
 use std::{ffi::OsString, time::Duration};
@@ -14,6 +14,11 @@ pub(crate) const BUDGET: Duration = Duration::from_secs(6);
 /// The store of a command. Settlements name themselves, so that the same command again succeeds.
 pub(crate) fn store(global: &Global) -> Result<RedisStore, Failure> {
     Ok(named(global)?.repeat_budget(BUDGET).callers(Callers::PerSettlement).build()?)
+}
+
+/// What looks at jobs and queues, and steers them.
+pub(crate) fn inspector(global: &Global) -> Result<Inspector, Failure> {
+    Ok(Inspector::new(store(global)?))
 }
 
 /// The store with the library's usual settings, for a process that goes on.

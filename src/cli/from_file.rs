@@ -7,6 +7,7 @@ use crate::{
     fail::{self, Failure},
     out,
     payload::{self, CodecArg},
+    redact,
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
@@ -157,7 +158,7 @@ impl Run<'_> {
             return out::object(&fail::Object::of(error, Some(line)));
         }
         // An error, not talk.
-        out::warn(&fail::redacted(&format!("line {line}: {error}")));
+        out::warn(&redact::redacted(&format!("line {line}: {error}")));
         Ok(())
     }
 }

@@ -6,6 +6,7 @@
 
 mod args;
 mod claim;
+mod confirm;
 mod connect;
 mod demo;
 mod enqueue;
@@ -14,7 +15,9 @@ mod from_file;
 mod job;
 mod out;
 mod payload;
+mod quarantine;
 mod queue;
+mod redact;
 mod settle;
 mod sweep;
 mod units;
@@ -52,7 +55,8 @@ async fn command(Args { global, command }: Args) -> Result<ExitCode, Failure> {
         Command::Requeue(args) => settle::requeue(global, args).await?,
         Command::Sweep(args) => sweep::sweep(global, args).await?,
         Command::Queue(verb) => queue::queue(global, verb).await?,
-        Command::Job(verb) => job::job(global, verb).await?,
+        Command::Job(verb) => return job::job(global, verb).await,
+        Command::Quarantine(verb) => quarantine::quarantine(global, verb).await?,
         Command::Demo => return demo::demo(global).await,
         Command::DemoPart(part) => demo::part(global, part).await?,
     }

@@ -50,6 +50,12 @@ impl Fingerprint {
     }
 }
 
+impl AsRef<str> for Fingerprint {
+    fn as_ref(&self) -> &str {
+        self.as_str()
+    }
+}
+
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())

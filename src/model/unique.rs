@@ -129,9 +129,6 @@ impl Unique {
 }
 
 impl Replace {
-    pub(crate) const ALL: [Self; 4] =
-        [Self::Payload, Self::RunAt, Self::Priority, Self::MaxAttempts];
-
     /// The field's name.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -55,6 +55,11 @@ impl Operation {
         }
     }
 
+    /// Whether this is the refusal of a state, and of nothing else about the job.
+    pub(crate) fn is_forbidden(error: &StoreError) -> bool {
+        matches!(error, StoreError::Invalid(text) if text.starts_with("state: job is "))
+    }
+
     /// The refusal of a state that forbids the verb.
     pub(crate) fn forbidden(self, state: State) -> StoreError {
         let needs = match self {

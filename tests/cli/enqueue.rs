@@ -75,23 +75,6 @@ async fn each_refusal_has_its_exit_code_and_its_object() {
 }
 
 #[tokio::test]
-async fn what_no_store_supports_yet_is_refused_by_the_store() {
-    let sprag = Program::start().await;
-    for (flags, field) in [
-        (vec!["--remember", "5m"], "remember"),
-        (vec!["--deadline", "5m"], "deadline"),
-        (vec!["--deadline", "2100-01-01T00:00:00Z"], "deadline"),
-        (vec!["--unique", "u", "--throttle", "5m"], "throttle"),
-        (vec!["--unique-payload", "--debounce", "5s", "--max-wait", "1m"], "debounce"),
-        (vec!["--unique", "u", "--replace", "payload,run_at,priority,max_attempts"], "replace"),
-    ] {
-        let error = sprag.error(2, &[&["enqueue", "q", "k", "1"], &flags[..]].concat());
-        let message = format!("invalid {field}: not yet supported");
-        assert_eq!(error, json!({ "error": "invalid", "message": message }));
-    }
-}
-
-#[tokio::test]
 async fn a_job_may_be_due_later() {
     let sprag = Program::start().await;
     for when in [["--delay", "1h"], ["--at", "2100-01-01T00:00:00+01:00"]] {

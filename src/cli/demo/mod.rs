@@ -16,11 +16,7 @@ mod tour;
 mod watch;
 mod worker;
 
-use crate::{
-    args::Global,
-    fail::{self, Failure},
-    out,
-};
+use crate::{args::Global, fail::Failure, out};
 use anyhow::anyhow;
 use deliveries::Delivery;
 use place::Place;
@@ -73,7 +69,7 @@ pub(crate) async fn demo(global: &Global) -> Result<ExitCode, Failure> {
     parts.end().await;
     match (ran, place.clean_up().await) {
         (Err(failure), Err(left)) => {
-            out::warn(&fail::redacted(&format!("sprag: {left:#}")));
+            out::warn(&crate::redact::redacted(&format!("sprag: {left:#}")));
             Err(failure)
         }
         (ran, cleaned) => {

@@ -1,4 +1,4 @@
-//! `sprag job`.
+//! `sprag job show`.
 
 use crate::{
     args::Global,
@@ -12,56 +12,19 @@ use crate::{
 use serde::Serialize;
 use serde_json::value::RawValue;
 use sprag::{
-    JobId, QueueName, State, Store, StoreError,
-    store::{Change, EndingReason, Failure as Failed, JobInfo},
+    JobId, QueueName, State,
+    store::{EndingReason, Failure as Failed, JobInfo},
 };
 
-#[derive(Debug, clap::Subcommand)]
-pub(crate) enum Verb {
-    /// Everything known of a job
-    Show {
-        queue: QueueName,
-        id: JobId,
-        /// Its payload, too
-        #[arg(long)]
-        payload: bool,
-    },
-    /// Stop a job, also while it runs: its holder's fence is superseded
-    Cancel { queue: QueueName, id: JobId },
-}
-
-pub(crate) async fn job(global: &Global, verb: Verb) -> Result<(), Failure> {
-    let store = connect::store(global)?;
-    match verb {
-        Verb::Show { queue, id, payload } => {
-            let job = store.show(&queue, &id).await?;
-            let answer = Answer::of(&queue, &job, payload);
-            if global.json { out::object(&answer) } else { answer.table() }
-        }
-        Verb::Cancel { queue, id } => {
-            let outcome = store
-                .operate(&queue, sprag::store::Operation::Cancel, std::slice::from_ref(&id))
-                .await?
-                .pop();
-            let missing = || StoreError::Backend("no outcome".to_owned());
-            let changed = outcome.ok_or_else(missing)?? == Change::Changed;
-            if global.json {
-                let (id, queue) = (id.as_str(), queue.as_str());
-                return out::object(&Cancelled { id, queue, state: State::Cancelled, changed });
-            }
-            let how = if changed { "cancelled" } else { "unchanged: it was cancelled before" };
-            out::talk(global, &format!("{id}: {how}"));
-            Ok(())
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct Cancelled<'a> {
-    id: &'a str,
-    queue: &'a str,
-    state: State,
-    changed: bool,
+pub(super) async fn show(
+    global: &Global,
+    queue: &QueueName,
+    id: &JobId,
+    payload: bool,
+) -> Result<(), Failure> {
+    let job = connect::inspector(global)?.job(queue, id).await?;
+    let answer = Answer::of(queue, &job, payload);
+    if global.json { out::object(&answer) } else { answer.table() }
 }
 
 #[derive(Serialize)]
