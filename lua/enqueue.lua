@@ -30,7 +30,8 @@ local found = call('HMGET', jobs, unpack(ids))
 
 -- Without fields that concern the script and due now: nothing but `fp` stands before `kind`.
 local function is_plain(record, options)
-  return options == '' and sub(record, 1, 3) == 'fp=' and sub(record, 36, 41) == ' kind='
+  local begins = options == '' and sub(record, 1, 3) == 'fp=' and sub(record, 36, 41) == ' kind='
+  return begins and find(record, '\n', 43, true)
 end
 
 local remembers, closes = (settings[4] or '0') ~= '0', (settings[5] or '0') ~= '0'
