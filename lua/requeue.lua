@@ -2,8 +2,8 @@
 -- KEYS: answers expiry meta active holder ghosts wake progress pending:0..9
 -- ARGV: caller seq budget, then per job: id fence
 -- Reply: text: n OK | n STALE
--- Cost: 8 commands a call, two per job
--- Uses: clock repeats outcomes text chunks held release wake lanes ghosts
+-- Cost: 8 commands a call, two per job; deadlines add one
+-- Uses: clock repeats outcomes text chunks held release watch wake lanes ghosts
 local answers, expiry, meta, active, holder, ghosts, wake, progress = unpack(KEYS)
 
 if kept then
@@ -29,6 +29,7 @@ for i = #ids, 1, -1 do
     push_front(priority_of(entries[i]), ids[i])
   end
 end
+watch_deadlines(returned, held)
 release_all(returned, held)
 if #returned > 0 then
   leave_wake()

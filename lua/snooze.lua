@@ -2,8 +2,8 @@
 -- KEYS: answers expiry active holder scheduled retry wake progress
 -- ARGV: caller seq budget, then per job: id fence delay (ms)
 -- Reply: text: n OK | n STALE
--- Cost: 10 commands a call (two more if it leaves a wake token), none per job
--- Uses: clock repeats outcomes text chunks held release wake due
+-- Cost: 10 commands a call (two more if it leaves a wake token), none per job; deadlines add one
+-- Uses: clock repeats outcomes text chunks held release watch wake due
 local answers, expiry, active, holder, scheduled, retry, wake, progress = unpack(KEYS)
 
 if kept then
@@ -29,6 +29,7 @@ end
 
 open_writes()
 each('ZADD', scheduled, later)
+watch_deadlines(snoozed, held)
 release_all(snoozed, held)
 if earlier then
   leave_wake()

@@ -196,16 +196,16 @@ local function count_crash(fp, fence, id, worker)
     crashed[fp] = { tonumber(count) or 0, tonumber(ends) or 0, tonumber(last) or 0 }
   end
   local entry = crashed[fp]
+  if entry[2] <= now then
+    entry[1], entry[2], entry[3] = 0, now + (tonumber(settings[8]) or 86400000), 0
+  end
   if fence > entry[3] then
-    if entry[2] <= now then
-      entry[1], entry[2] = 0, now + (tonumber(settings[8]) or 86400000)
-    end
     entry[1], entry[3], entry.counted = entry[1] + 1, now_us, true
-    if not closed[fp] and entry[1] >= (tonumber(settings[7]) or 3) then
-      local line = 'since=' .. int(now) .. ' crashes=' .. entry[1] .. ' sample=' .. id
-      closed[fp] = true
-      closing[#closing + 1], closing[#closing + 2] = fp, line .. ' worker=' .. worker
-    end
+  end
+  if not closed[fp] and entry[1] >= (tonumber(settings[7]) or 3) then
+    local line = 'since=' .. int(now) .. ' crashes=' .. entry[1] .. ' sample=' .. id
+    closed[fp] = true
+    closing[#closing + 1], closing[#closing + 2] = fp, line .. ' worker=' .. worker
   end
   return closed[fp]
 end

@@ -162,11 +162,12 @@ pub trait Store: std::fmt::Debug + Send + Sync {
 
     /// Does what time has made due, all of it, in this order:
     /// * expires scheduled, pending and retry jobs whose deadline has passed: archived `expired`;
-    /// * promotes scheduled and retry jobs whose time has come, earliest first, to the back;
+    /// * promotes scheduled and retry jobs whose time has come, earliest first, of one moment by id,
+    ///   to the back;
     /// * reclaims expired leases. The job's crash + 1. The fingerprint's crash + 1, if it was claimed
     ///   after the last one that counted (one death is one crash) and within the window, else it
-    ///   begins a new window. Then: past its deadline → archived `expired`; the fingerprint in
-    ///   quarantine, or now at the crash limit, which puts it there → quarantined; the job's first
+    ///   begins a new window; at the crash limit it is put into quarantine. Then: past its
+    ///   deadline → archived `expired`; the fingerprint in quarantine → quarantined; the job's first
     ///   crash → pending at the back; later ones → retry (5 s × 4^(crash − 2) ± 50 %, at most 10
     ///   years). A lease without a record is dropped and no longer counted;
     /// * evicts finished jobs whose retention is over, or archived ones beyond `MaxArchived`, the

@@ -84,3 +84,19 @@ async fn a_job_moved_by_a_batch_stands_behind_the_batchs_earlier_jobs() {
     let moves = Job { key: key(Holds::Lifecycle, [Replace::Priority]), ..job(2) };
     equal([enqueue(first), Call::Enqueue(vec![job(1), moves]), claim(2)]).await;
 }
+
+#[tokio::test]
+async fn a_crash_past_the_deadline_closes_the_fingerprint_at_the_limit() {
+    let set = Call::Set(vec![Set::CrashLimit(Some(1))]);
+    let short = Job { deadline: Some(At::In(1)), ..job(0) };
+    equal([set, enqueue(short), claim(1), Call::Advance(HOUR), SWEEP]).await;
+}
+
+#[tokio::test]
+async fn a_job_snoozed_past_its_deadline_expires_at_the_next_sweep() {
+    let waits = [Call::Snooze(vec![Pick::Held(0)], HOUR), Call::Requeue(vec![Pick::Held(0)])];
+    for again in waits {
+        let short = Job { deadline: Some(At::In(1)), ..job(0) };
+        equal([enqueue(short), claim(1), Call::Advance(1), SWEEP, again, SWEEP]).await;
+    }
+}

@@ -36,8 +36,8 @@ pub(crate) fn content() -> impl Strategy<Value = (u8, u8)> + Clone {
 pub(crate) fn times() -> impl Strategy<Value = u64> + Clone {
     const HOUR: u64 = 3_600_000;
     prop_oneof![
-        3 => select(vec![1, 500, 1_000, 5_000]),
-        3 => select(vec![30_000, 60_000, HOUR]),
+        6 => select(vec![1_000, 60_000]),
+        3 => select(vec![1, 500, 5_000, 30_000, HOUR]),
         1 => select(vec![24 * HOUR, 8 * 24 * HOUR, 91 * 24 * HOUR]),
     ]
 }

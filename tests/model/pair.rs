@@ -134,11 +134,12 @@ impl Pair {
     }
 
     /// The store to call, with the fault armed for it.
-    fn breaking(&self, lost: Option<Lost>) -> &RedisStore {
-        match lost {
-            None => return &self.store,
-            Some(Lost::Closed) => self.proxy.on(ANY_SCRIPT).drop_reply(),
-            Some(Lost::Reset) => self.proxy.on(ANY_SCRIPT).reset_reply(),
+    fn breaking(&self, lost: Option<(Lost, u64)>) -> &RedisStore {
+        let Some((how, calls)) = lost else { return &self.store };
+        let fault = self.proxy.on(ANY_SCRIPT).after(calls);
+        match how {
+            Lost::Closed => fault.drop_reply(),
+            Lost::Reset => fault.reset_reply(),
         }
         &self.proxied
     }
@@ -198,7 +199,7 @@ impl Pair {
         Ok(())
     }
 
-    async fn settle(&mut self, call: &Call, lost: Option<Lost>) -> Result<(), String> {
+    async fn settle(&mut self, call: &Call, lost: Option<(Lost, u64)>) -> Result<(), String> {
         let queue = self.queue.clone();
         match call {
             Call::Extend(picks, lease) => {
@@ -242,7 +243,12 @@ impl Pair {
 
     /// The stores draw the same random number: both draw in the thread of the test, before they wait
     /// for anything. A repeat finds less to do, but must see the same.
-    async fn sweep(&mut self, now: bool, seed: u64, lost: Option<Lost>) -> Result<(), String> {
+    async fn sweep(
+        &mut self,
+        now: bool,
+        seed: u64,
+        lost: Option<(Lost, u64)>,
+    ) -> Result<(), String> {
         let pace = if now { Pace::Now } else { Pace::Shared };
         // Names that are drawn later must not come again with the seed.
         let afterwards = fastrand::u64(..);

@@ -4,11 +4,12 @@ use crate::jobs::{IDS, Job, content, jobs, times};
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use sprag::{State, store::Operation};
 
-/// A step, and whether the first answer to it is lost on the way to the client.
+/// A step, and whether an answer to it is lost on the way to the client, and which: a script may be
+/// called again with more keys.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Step {
     pub(crate) call: Call,
-    pub(crate) lost: Option<Lost>,
+    pub(crate) lost: Option<(Lost, u64)>,
 }
 
 /// How the connection ends before the answer comes.
@@ -134,11 +135,8 @@ fn call() -> impl Strategy<Value = Call> {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let lost = prop_oneof![
-        60 => Just(None),
-        1 => Just(Some(Lost::Closed)),
-        1 => Just(Some(Lost::Reset)),
-    ];
+    let how = select(vec![Lost::Closed, Lost::Reset]);
+    let lost = option::weighted(0.04, (how, 0..2u64));
     (call(), lost).prop_map(|(call, lost)| Step { call, lost })
 }
 

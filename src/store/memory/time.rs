@@ -76,13 +76,15 @@ impl Queue {
         });
         let fingerprint = job.envelope.fingerprint;
         let crashes = self.count_crash(fingerprint, holder.fence, now);
+        if crashes >= self.settings.crash_limit() {
+            self.close_crashed(&job, &holder, crashes, now);
+        }
         if job.is_past(now) {
             self.expired(job, Some(holder.worker), now);
             swept.expired += 1;
             return;
         }
-        if crashes >= self.settings.crash_limit() || self.is_quarantined(fingerprint) {
-            self.close_crashed(&job, &holder, crashes, now);
+        if self.is_quarantined(fingerprint) {
             self.quarantined(job, Some(holder.worker), now);
             swept.quarantined += 1;
             return;
