@@ -121,6 +121,56 @@ async fn all_come_to_an_end(rig: &Rig, store: &RedisStore, calm: &Calm, what: &s
     assert_eq!(counted, (0, 0, 0, 0, 0), "{what}");
 }
 
+/// The script dies at its `at`-th write; false if it has fewer.
+async fn dies_at(case: Case, calm: &Calm, at: usize, rig: &Rig) -> bool {
+    let what = format!("{case:?} dies at write {at}");
+    let world = case.prepare(rig, &rig.direct()).await;
+    let store = rig.direct();
+    rig.on::<()>("SET", "dies", &[&at.to_string()]).await;
+    let answer = case.call(&store, &world).await;
+    rig.on::<()>("DEL", "dies", &[]).await;
+    if !answer.contains("Backend(") {
+        return false;
+    }
+    nothing_is_lost(&rig.dump().await, calm, &what);
+    case.call(&store, &world).await;
+    nothing_is_lost(&rig.dump().await, calm, &format!("{what}, repeated"));
+    all_come_to_an_end(rig, &store, calm, &what).await;
+    true
+}
+
+async fn dies_everywhere(scripts: &[&str]) {
+    let rig = Rig::new().await;
+    for case in all_but_new_queues().filter(|case| scripts.contains(&case.script())) {
+        let (calm, mut at) = (Calm::of(&rig, case).await, 1);
+        // In the hundreds of a long slice, one in a few will do.
+        while dies_at(case, &calm, at, &rig).await {
+            at += 1 + at / 24;
+        }
+        assert!(at > 1, "{case:?} writes nothing");
+    }
+}
+
+#[tokio::test]
+async fn an_enqueue_or_claim_that_dies_at_any_write_loses_no_job() {
+    dies_everywhere(&["enqueue", "claim"]).await;
+}
+
+#[tokio::test]
+async fn a_settlement_that_dies_at_any_write_loses_no_job() {
+    dies_everywhere(&["complete", "retry", "archive", "snooze", "requeue", "extend"]).await;
+}
+
+#[tokio::test]
+async fn an_operator_s_call_that_dies_at_any_write_loses_no_job() {
+    dies_everywhere(&["operate", "set", "quarantine", "release"]).await;
+}
+
+#[tokio::test]
+async fn a_sweep_that_dies_at_any_write_loses_no_job() {
+    dies_everywhere(&["sweep"]).await;
+}
+
 #[tokio::test]
 async fn a_script_that_may_not_send_one_of_its_commands_loses_no_job() {
     let rig = Rig::new().await;

@@ -170,13 +170,16 @@ impl Case {
                 rig.advance(25 * HOUR).await;
             }
             Self::SweepMaxArchived => {
-                enqueue(store, [job("old").remember(24 * HOUR), job("new")]).await;
-                for name in ["old", "new"] {
+                enqueue(store, [job("aged").remember(24 * HOUR), job("new")]).await;
+                for name in ["aged", "new"] {
                     operate(store, Operation::Archive, name).await;
                 }
                 set(store, Setting::MaxArchived(Some(1))).await;
             }
-            Self::SweepDays => rig.on("HSET", "stats", &["2020-01-01:completed", "5"]).await,
+            Self::SweepDays => {
+                rig.on::<()>("HSET", "stats", &["2020-01-01:completed", "5"]).await;
+                rig.on::<()>("HDEL", "meta", &["stats_day"]).await;
+            }
             _ => {}
         }
     }
