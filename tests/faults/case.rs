@@ -149,9 +149,7 @@ impl Case {
             "quarantine" => self.quarantine(store).await,
             "release" => self.release(store).await,
             "progress" => self.progress(store, world).await,
-            "delete_queue" => {
-                text(store.delete_queue(queue, self == Self::DeleteQueue).await)
-            }
+            "delete_queue" => text(store.delete_queue(queue, self == Self::DeleteQueue).await),
             "extend" => text(store.extend(queue, &world.all_held(), 2 * LEASE).await),
             _ => text(store.sweep(queue, Pace::Now).await),
         }

@@ -21,6 +21,7 @@ mod world;
 mod callers;
 mod claims;
 mod connection;
+mod entries;
 mod errors;
 mod garbage;
 mod hands;

@@ -42,8 +42,7 @@ async fn when_memory_is_full_what_brings_data_is_unavailable_and_writes_nothing(
 #[tokio::test]
 async fn when_memory_is_full_every_other_call_does_what_it_always_does() {
     let rig = Rig::new().await;
-    let makes_a_queue =
-        |case: Case| matches!(case, Case::LimitNewQueue | Case::QuarantineNewQueue);
+    let makes_a_queue = |case: Case| matches!(case, Case::LimitNewQueue | Case::QuarantineNewQueue);
     for case in Case::ALL.iter().filter(|case| !begins_with_more(**case) && !makes_a_queue(**case))
     {
         let world = case.prepare(&rig, &rig.direct()).await;

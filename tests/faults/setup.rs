@@ -115,9 +115,8 @@ impl Case {
         match self {
             Self::QuarantineAgain => close(store, "for first").await,
             Self::ReleaseInSlices => {
-                let bad = |i| {
-                    job(&format!("bad-{i}")).payload("all of them", Codec::Raw).priority(9)
-                };
+                let bad =
+                    |i| job(&format!("bad-{i}")).payload("all of them", Codec::Raw).priority(9);
                 enqueue(store, (0..230).map(bad)).await;
                 close(store, "all of them").await;
                 assert_eq!(claim(store, 1).await.len(), 1, "behind those that it quarantines");

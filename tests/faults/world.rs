@@ -49,7 +49,12 @@ impl World {
     }
 
     /// Enqueues a job and claims it, before all others.
-    pub(crate) async fn hold(&mut self, store: &RedisStore, name: &'static str, job: EnvelopeBuilder) {
+    pub(crate) async fn hold(
+        &mut self,
+        store: &RedisStore,
+        name: &'static str,
+        job: EnvelopeBuilder,
+    ) {
         enqueue(store, [job.priority(9)]).await;
         self.hold_next(store, name).await;
     }
