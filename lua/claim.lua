@@ -236,14 +236,7 @@ if #ids > 0 then
   gone = gone + dropped
 end
 write_finished({ archived = archived, quarantined = quarantined })
-for _, trim in ipairs(trims) do
-  call('LTRIM', trim[1], 0, -(trim[2] + 1))
-end
-if gone + ended > 0 then
-  call('HINCRBY', meta, 'unfinished', -(gone + ended))
-  count_ended('expired')
-  count_ended('quarantined')
-end
+-- Before their entries go: a ghost without one would hide the job's next entry.
 if ghosts_used > 0 then
   for name, unused in pairs(ghost_left) do
     if unused > 0 then
@@ -253,6 +246,14 @@ if ghosts_used > 0 then
     end
   end
   call('HINCRBY', meta, 'ghosts', -ghosts_used)
+end
+for _, trim in ipairs(trims) do
+  call('LTRIM', trim[1], 0, -(trim[2] + 1))
+end
+if gone + ended > 0 then
+  call('HINCRBY', meta, 'unfinished', -(gone + ended))
+  count_ended('expired')
+  count_ended('quarantined')
 end
 
 -- Wake-ups chain: a claim that leaves claimable jobs leaves a token for the next worker.

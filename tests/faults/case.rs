@@ -2,11 +2,11 @@
 
 use crate::{
     rig::{HOUR, LEASE, Rig, other_queue, queue},
-    world::{World, build, enqueue, id, job, worker},
+    world::{World, fingerprint, fingerprint_of, id, worker},
 };
 use sprag::{
-    RedisStore, Store, Unique, When,
-    store::{Archive, ArchiveReason, Complete, Held, Pace, Retry, Snooze},
+    JobId, RedisStore, State, Store,
+    store::{Archive, ArchiveReason, Complete, Held, Operation, Pace, Retry, Setting, Snooze},
 };
 
 macro_rules! cases {
@@ -33,6 +33,18 @@ cases! {
     EnqueueConflict: "enqueue",
     EnqueueBackpressure: "enqueue",
     EnqueueExisting: "enqueue",
+    EnqueueThrottled: "enqueue",
+    EnqueueDebounced: "enqueue",
+    EnqueueDebouncedAgain: "enqueue",
+    EnqueueRemembered: "enqueue",
+    EnqueueDeadline: "enqueue",
+    EnqueueQuarantined: "enqueue",
+    EnqueueFreedKey: "enqueue",
+    ReplaceInPending: "enqueue",
+    ReplacePostpones: "enqueue",
+    ReplaceInScheduled: "enqueue",
+    ReplaceInRetry: "enqueue",
+    ReplaceInRetryLater: "enqueue",
     AtomicAdmitted: "enqueue",
     AtomicDuplicate: "enqueue",
     AtomicBackpressure: "enqueue",
@@ -41,12 +53,21 @@ cases! {
     ClaimTried: "claim",
     ClaimBroken: "claim",
     ClaimEmpty: "claim",
+    ClaimExpired: "claim",
+    ClaimQuarantined: "claim",
+    ClaimDebounced: "claim",
+    ClaimMarked: "claim",
     CompletePlain: "complete",
     CompleteTried: "complete",
     CompleteWithResult: "complete",
     CompleteStale: "complete",
+    CompleteRemembered: "complete",
+    CompleteKeptByQueue: "complete",
+    CompleteClearsCrashes: "complete",
+    CompleteWithProgress: "complete",
     RetryLater: "retry",
     RetryExhausted: "retry",
+    RetryExpired: "retry",
     ArchiveWithError: "archive",
     ArchiveWithKey: "archive",
     SnoozeOne: "snooze",
@@ -56,15 +77,41 @@ cases! {
     CancelWaiting: "operate",
     CancelActive: "operate",
     CancelRefused: "operate",
+    OperatorArchives: "operate",
+    RunWaiting: "operate",
+    RunBehindGhost: "operate",
+    RerunFinished: "operate",
+    RerunWithKey: "operate",
+    RerunRefused: "operate",
+    DeleteWaiting: "operate",
+    DeleteFinished: "operate",
+    DeleteRemembered: "operate",
     LimitSet: "set",
     LimitLifted: "set",
     LimitNewQueue: "set",
+    SetAll: "set",
+    Pause: "set",
+    QuarantineOne: "quarantine",
+    QuarantineAgain: "quarantine",
+    QuarantineNewQueue: "quarantine",
+    ReleaseInSlices: "release",
+    ReleaseKeyTaken: "release",
+    ReleaseNobody: "release",
+    Progress: "progress",
+    ProgressStale: "progress",
+    DeleteQueue: "delete_queue",
+    DeleteQueueRefused: "delete_queue",
     Extend: "extend",
     SweepPromotes: "sweep",
     SweepReclaims: "sweep",
     SweepEvicts: "sweep",
     SweepMends: "sweep",
     SweepInSlices: "sweep",
+    SweepExpires: "sweep",
+    SweepQuarantines: "sweep",
+    SweepTimers: "sweep",
+    SweepMaxArchived: "sweep",
+    SweepDays: "sweep",
 }
 
 impl Case {
@@ -78,37 +125,6 @@ impl Case {
         if self.script() == "sweep" {
             rig.direct().sweep(&queue(), Pace::Now).await.expect("sweep");
         }
-    }
-
-    /// Builds the world and what this case needs besides.
-    pub(crate) async fn prepare(self, rig: &Rig, store: &RedisStore) -> World {
-        let world = World::build(rig, store).await;
-        match self {
-            Self::EnqueueBackpressure | Self::AtomicBackpressure => {
-                store
-                    .set(&queue(), &[sprag::store::Setting::Limit(Some(11))])
-                    .await
-                    .expect("limit");
-            }
-            Self::LimitLifted => {
-                store.set(&queue(), &[sprag::store::Setting::Limit(Some(11))]).await.expect("limit")
-            }
-            Self::ClaimTried => {
-                store.requeue(&queue(), &[world.held("tried")]).await.expect("requeue");
-            }
-            Self::ClaimBroken => rig.on("HSET", "jobs", &["first", "nonsense"]).await,
-            Self::RequeueBehindGhost => add_ghost(rig, "plain").await,
-            Self::SweepPromotes | Self::SweepEvicts => rig.advance(HOUR * 2).await,
-            Self::SweepReclaims => rig.advance(LEASE).await,
-            Self::SweepMends => rig.on("ZREM", "active", &["plain"]).await,
-            Self::SweepInSlices => {
-                let later = |i| job(&format!("later-{i}")).run_at(When::In(HOUR));
-                enqueue(store, (0..230).map(later)).await;
-                rig.advance(HOUR).await;
-            }
-            _ => {}
-        }
-        world
     }
 
     /// Makes the call; the answer as a text.
@@ -126,38 +142,16 @@ impl Case {
             }
             "requeue" => text(store.requeue(queue, &self.returned(world)).await),
             "operate" => {
-                text(store.operate(queue, sprag::store::Operation::Cancel, &self.cancelled()).await)
+                let (operation, ids) = self.operation();
+                text(store.operate(queue, operation, &ids).await)
             }
-            "set" => self.limit(store).await,
+            "set" => self.set(store).await,
+            "quarantine" => self.quarantine(store).await,
+            "release" => self.release(store).await,
+            "progress" => self.progress(store, world).await,
+            "delete_queue" => text(store.delete_queue(queue, self == Self::DeleteQueue).await),
             "extend" => text(store.extend(queue, &world.all_held(), 2 * LEASE).await),
             _ => text(store.sweep(queue, Pace::Now).await),
-        }
-    }
-
-    async fn enqueue(self, store: &RedisStore) -> String {
-        let keyed = || job("new").unique(Unique::key("k"));
-        let jobs = match self {
-            Self::EnqueuePlain => vec![job("new-1"), job("new-2")],
-            Self::EnqueueDuplicate | Self::AtomicDuplicate => vec![job("new-1"), keyed()],
-            Self::EnqueueConflict => {
-                vec![job("new-1"), job("first").payload("else", sprag::Codec::Raw)]
-            }
-            Self::EnqueueExisting => {
-                vec![job("first"), job("plain"), job("later").run_at(When::In(HOUR))]
-            }
-            Self::EnqueueNewQueue => vec![job("new-1").queue(other_queue()).priority(2)],
-            _ => vec![
-                job("new-1").run_at(When::In(LEASE)),
-                job("new-2").priority(9).unique(Unique::key("free")),
-                job("new-3").retention(HOUR),
-            ],
-        };
-        let queue = if self == Self::EnqueueNewQueue { other_queue() } else { queue() };
-        match self {
-            Self::AtomicAdmitted | Self::AtomicDuplicate | Self::AtomicBackpressure => {
-                text(store.enqueue_atomic(&queue, &build(jobs)).await)
-            }
-            _ => text(store.enqueue(&queue, &build(jobs)).await),
         }
     }
 
@@ -172,21 +166,22 @@ impl Case {
 
     fn complete(self, world: &World) -> Complete {
         let (name, result) = match self {
-            Self::CompletePlain => ("plain", None),
+            Self::CompletePlain | Self::CompleteWithProgress => ("plain", None),
             Self::CompleteTried => ("tried", None),
+            Self::CompleteRemembered => ("past", None),
+            Self::CompleteKeptByQueue | Self::CompleteClearsCrashes => ("extra", None),
             Self::CompleteWithResult => ("kept", Some("{\"sent\":1}".into())),
-            _ => {
-                return Complete {
-                    held: Held { id: id("first"), ..world.held("plain") },
-                    result: None,
-                };
-            }
+            _ => return Complete { held: stale(world), result: None },
         };
         Complete { held: world.held(name), result }
     }
 
     fn retry(self, world: &World) -> Retry {
-        let name = if self == Self::RetryLater { "tried" } else { "last" };
+        let name = match self {
+            Self::RetryLater => "tried",
+            Self::RetryExpired => "short",
+            _ => "last",
+        };
         Retry { held: world.held(name), delay: LEASE, error: "boom".into() }
     }
 
@@ -205,35 +200,69 @@ impl Case {
         }
     }
 
-    fn cancelled(self) -> Vec<sprag::JobId> {
-        let names: &[&str] = match self {
-            Self::CancelWaiting => &["first", "urgent", "keyed", "later", "failed"],
-            Self::CancelActive => &["plain", "kept", "plain"],
-            _ => &["done", "gone", "nobody"],
+    fn operation(self) -> (Operation, Vec<JobId>) {
+        use Operation::{Archive, Cancel, Delete, Rerun, Run};
+        let (operation, names): (_, &[&str]) = match self {
+            Self::CancelWaiting => (Cancel, &["first", "urgent", "keyed", "later", "failed"]),
+            Self::CancelActive => (Cancel, &["plain", "kept", "plain"]),
+            Self::CancelRefused => (Cancel, &["done", "gone", "nobody"]),
+            Self::OperatorArchives => (Archive, &["first", "later", "failed", "plain", "first"]),
+            Self::RunWaiting => (Run, &["later", "failed", "first", "plain", "nobody"]),
+            Self::RunBehindGhost => (Run, &["later"]),
+            Self::RerunFinished => (Rerun, &["gone", "done", "gone"]),
+            Self::RerunWithKey => (Rerun, &["was"]),
+            Self::RerunRefused => (Rerun, &["was", "bad", "short", "first", "plain"]),
+            Self::DeleteWaiting => (Delete, &["first", "urgent", "keyed", "later", "failed"]),
+            Self::DeleteFinished => (Delete, &["gone", "done", "plain", "gone"]),
+            _ => (Delete, &["past", "first"]),
         };
-        names.iter().map(|name| id(name)).collect()
+        (operation, names.iter().map(|name| id(name)).collect())
     }
 
-    async fn limit(self, store: &RedisStore) -> String {
+    async fn set(self, store: &RedisStore) -> String {
+        let limit = Setting::Limit(Some(7));
         match self {
-            Self::LimitSet => {
-                text(store.set(&queue(), &[sprag::store::Setting::Limit(Some(7))]).await)
+            Self::LimitSet => text(store.set(&queue(), &[limit]).await),
+            Self::LimitLifted => text(store.set(&queue(), &[Setting::Limit(None)]).await),
+            Self::Pause => text(store.set(&queue(), &[Setting::Paused(true)]).await),
+            Self::SetAll => {
+                let settings = [
+                    limit,
+                    Setting::Paused(false),
+                    Setting::Retention(State::Completed, Some(HOUR)),
+                    Setting::Retention(State::Archived, None),
+                    Setting::MaxArchived(Some(5)),
+                    Setting::CrashLimit(Some(2)),
+                    Setting::CrashWindow(Some(HOUR)),
+                ];
+                text(store.set(&queue(), &settings).await)
             }
-            Self::LimitLifted => {
-                text(store.set(&queue(), &[sprag::store::Setting::Limit(None)]).await)
-            }
-            _ => text(store.set(&other_queue(), &[sprag::store::Setting::Limit(Some(7))]).await),
+            _ => text(store.set(&other_queue(), &[limit]).await),
         }
     }
+
+    async fn quarantine(self, store: &RedisStore) -> String {
+        let queue = if self == Self::QuarantineNewQueue { other_queue() } else { queue() };
+        text(store.quarantine(&queue, &fingerprint("first"), Some("it kills")).await)
+    }
+
+    async fn release(self, store: &RedisStore) -> String {
+        let payload = if self == Self::ReleaseInSlices { "all of them" } else { "for bad" };
+        let payload = if self == Self::ReleaseNobody { "for nobody" } else { payload };
+        text(store.release(&queue(), &fingerprint_of(payload)).await)
+    }
+
+    async fn progress(self, store: &RedisStore, world: &World) -> String {
+        let held = if self == Self::Progress { world.held("plain") } else { stale(world) };
+        text(store.progress(&queue(), &held, "{\"done\":5}").await)
+    }
 }
 
-/// An entry that is to be skipped, of a job that is held.
-async fn add_ghost(rig: &Rig, name: &str) {
-    rig.on::<()>("LPUSH", "pending:4", &[name]).await;
-    rig.on::<()>("HSET", "ghosts", &[&format!("4:{name}"), "1"]).await;
-    rig.on::<()>("HINCRBY", "meta", &["ghosts", "1"]).await;
+/// What nobody holds.
+fn stale(world: &World) -> Held {
+    Held { id: id("first"), ..world.held("plain") }
 }
 
-fn text<T: std::fmt::Debug>(answer: T) -> String {
+pub(crate) fn text<T: std::fmt::Debug>(answer: T) -> String {
     format!("{answer:?}")
 }

@@ -77,10 +77,30 @@ async fn a_job_with_a_broken_holder_can_be_cancelled() {
 
 #[tokio::test]
 async fn broken_settings_stop_nothing() {
-    for field in ["fence", "ghosts", "lanes", "tried", "swept_at", "limit", "mend"] {
+    let fields = [
+        "fence",
+        "ghosts",
+        "lanes",
+        "tried",
+        "swept_at",
+        "limit",
+        "mend",
+        "crash_limit",
+        "crash_window",
+        "max_archived",
+        "retain_completed",
+        "retain_archived",
+        "retain_quarantined",
+        "quarantined",
+        "crashes",
+        "remembered",
+        "stats_day",
+    ];
+    for field in fields {
         for garbage in GARBAGE {
             // A limit of -1 or a paused queue is a setting, a number of ghosts that high hides jobs.
-            if ["limit", "ghosts"].contains(&field) && garbage.parse::<f64>().is_ok() {
+            if ["limit", "ghosts", "crash_limit"].contains(&field) && garbage.parse::<f64>().is_ok()
+            {
                 continue;
             }
             let what = format!("{field} {garbage:?}");

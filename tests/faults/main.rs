@@ -1,7 +1,8 @@
 //! Facts that hold when the wire breaks, the server refuses, memory is full, or a script dies.
 //!
 //! * `rig` is what a test holds: a server, a proxy in front of it, stores, and a dump of all keys;
-//! * `world` is the state that every case starts from, `case` a call on it, `wire` what befalls it;
+//! * `world` is the state that every case starts from, `case` a call on it (`setup` and `enqueues`: what it needs and hands
+//!   in), `wire` what befalls it;
 //! * `matrix` runs every case under every fault; every other module holds the facts of one topic.
 //!
 //! Time is virtual unless a fact is about real time.
@@ -10,14 +11,17 @@
 mod support;
 
 mod case;
+mod enqueues;
 mod namespaces;
 mod rig;
+mod setup;
 mod wire;
 mod world;
 
 mod callers;
 mod claims;
 mod connection;
+mod entries;
 mod errors;
 mod garbage;
 mod hands;

@@ -24,12 +24,15 @@ async fn calm(rig: &Rig, case: Case) -> Calm {
     case.call(&rig.store(), &case.prepare(rig, &rig.store()).await).await;
     let world = case.prepare(rig, &rig.direct()).await;
     let count = |proxy: &crate::support::Proxy| {
-        [case.script(), "sadd", "sismember"].map(|name| (name, proxy.seen(name)))
+        [case.script(), "sadd", "sismember", "srem"].map(|name| (name, proxy.seen(name)))
     };
     let (scripts, before) = (rig.proxy.seen(ANY_SCRIPT), count(&rig.proxy));
     let answer = case.call(&rig.store(), &world).await;
     let after = count(&rig.proxy);
-    assert_eq!(rig.proxy.seen(ANY_SCRIPT) - scripts, after[0].1 - before[0].1, "one script");
+    // Deleting a queue looks at it first.
+    let others = u64::from(case.script() == "delete_queue");
+    let seen = rig.proxy.seen(ANY_SCRIPT) - scripts - others;
+    assert_eq!(seen, after[0].1 - before[0].1, "one script");
     let places = before.iter().zip(after).flat_map(|((name, before), (_, after))| {
         (0..after - before).map(|skip| ((*name).to_owned(), skip))
     });
@@ -101,6 +104,18 @@ matrix! {
     EnqueueConflict enqueue_of_a_conflict_repeats,
     EnqueueBackpressure enqueue_into_a_full_queue_repeats,
     EnqueueExisting enqueue_of_existing_jobs_repeats,
+    EnqueueThrottled enqueue_of_throttled_jobs_repeats,
+    EnqueueDebounced enqueue_of_debounced_jobs_repeats,
+    EnqueueDebouncedAgain enqueue_into_a_debounced_job_repeats,
+    EnqueueRemembered enqueue_of_a_remembered_job_repeats,
+    EnqueueDeadline enqueue_with_deadlines_repeats,
+    EnqueueQuarantined enqueue_of_a_quarantined_job_repeats,
+    EnqueueFreedKey enqueue_that_takes_a_left_key_repeats,
+    ReplaceInPending replace_in_a_pending_job_repeats,
+    ReplacePostpones replace_that_postpones_repeats,
+    ReplaceInScheduled replace_in_a_scheduled_job_repeats,
+    ReplaceInRetry replace_in_a_retry_job_repeats,
+    ReplaceInRetryLater replace_that_postpones_a_retry_repeats,
     AtomicAdmitted atomic_enqueue_repeats,
     AtomicDuplicate atomic_enqueue_of_a_duplicate_repeats,
     AtomicBackpressure atomic_enqueue_into_a_full_queue_repeats,
@@ -109,12 +124,21 @@ matrix! {
     ClaimTried claim_of_a_job_that_failed_repeats,
     ClaimBroken claim_past_a_broken_record_repeats,
     ClaimEmpty claim_of_nothing_repeats,
+    ClaimExpired claim_past_an_expired_job_repeats,
+    ClaimQuarantined claim_past_a_quarantined_job_repeats,
+    ClaimDebounced claim_of_a_debounced_job_repeats,
+    ClaimMarked claim_of_a_marked_entry_repeats,
     CompletePlain complete_repeats,
     CompleteTried complete_of_a_job_that_failed_repeats,
     CompleteWithResult complete_with_a_result_repeats,
     CompleteStale complete_by_a_stale_holder_repeats,
+    CompleteRemembered complete_of_a_remembered_job_repeats,
+    CompleteKeptByQueue complete_that_the_queue_keeps_repeats,
+    CompleteClearsCrashes complete_that_clears_crashes_repeats,
+    CompleteWithProgress complete_of_a_job_with_progress_repeats,
     RetryLater retry_repeats,
     RetryExhausted retry_that_exhausts_repeats,
+    RetryExpired retry_past_the_deadline_repeats,
     ArchiveWithError archive_repeats,
     ArchiveWithKey archive_that_frees_a_key_repeats,
     SnoozeOne snooze_repeats,
@@ -124,13 +148,39 @@ matrix! {
     CancelWaiting cancel_of_waiting_jobs_repeats,
     CancelActive cancel_of_active_jobs_repeats,
     CancelRefused cancel_that_is_refused_repeats,
+    OperatorArchives archive_by_an_operator_repeats,
+    RunWaiting run_repeats,
+    RunBehindGhost run_in_front_of_a_ghost_repeats,
+    RerunFinished rerun_repeats,
+    RerunWithKey rerun_that_takes_its_key_repeats,
+    RerunRefused rerun_that_is_refused_repeats,
+    DeleteWaiting delete_of_waiting_jobs_repeats,
+    DeleteFinished delete_of_finished_jobs_repeats,
+    DeleteRemembered delete_of_a_remembered_job_repeats,
     LimitSet limit_repeats,
     LimitLifted lifting_a_limit_repeats,
     LimitNewQueue limit_that_makes_a_queue_repeats,
+    SetAll set_repeats,
+    Pause pause_repeats,
+    QuarantineOne quarantine_repeats,
+    QuarantineAgain quarantine_of_a_closed_fingerprint_repeats,
+    QuarantineNewQueue quarantine_that_makes_a_queue_repeats,
+    ReleaseInSlices release_in_slices_repeats,
+    ReleaseKeyTaken release_of_a_job_whose_key_is_taken_repeats,
+    ReleaseNobody release_of_nobody_repeats,
+    Progress progress_repeats,
+    ProgressStale progress_by_a_stale_holder_repeats,
+    DeleteQueue delete_of_a_queue_repeats,
+    DeleteQueueRefused delete_of_a_queue_that_is_refused_repeats,
     Extend extend_repeats,
     SweepPromotes promoting_repeats,
     SweepReclaims reclaiming_repeats,
     SweepEvicts evicting_repeats,
     SweepMends mending_repeats,
     SweepInSlices sweeping_in_slices_repeats,
+    SweepExpires expiring_repeats,
+    SweepQuarantines quarantining_by_crashes_repeats,
+    SweepTimers sweeping_what_time_ended_repeats,
+    SweepMaxArchived evicting_by_number_repeats,
+    SweepDays forgetting_days_repeats,
 }

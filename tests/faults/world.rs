@@ -3,7 +3,7 @@
 use crate::rig::{HOUR, LEASE, Rig, queue};
 use sprag::{
     Codec, Envelope, JobId, Kind, RedisStore, Store, Unique, When, WorkerId,
-    model::EnvelopeBuilder,
+    model::{EnvelopeBuilder, Fingerprint},
     store::{Claimed, Complete, Held, Pace, Retry},
 };
 use std::{collections::BTreeMap, time::Duration};
@@ -48,6 +48,29 @@ impl World {
         Self(held)
     }
 
+    /// Enqueues a job and claims it, before all others.
+    pub(crate) async fn hold(
+        &mut self,
+        store: &RedisStore,
+        name: &'static str,
+        job: EnvelopeBuilder,
+    ) {
+        enqueue(store, [job.priority(9)]).await;
+        self.hold_next(store, name).await;
+    }
+
+    /// Claims the next job, which has that name.
+    pub(crate) async fn hold_next(&mut self, store: &RedisStore, name: &'static str) {
+        let job = claim(store, 1).await.remove(0);
+        assert_eq!(job.id.as_str(), name);
+        self.0.insert(name, held(&job));
+    }
+
+    pub(crate) async fn complete(&mut self, store: &RedisStore, name: &str) {
+        let done = Complete { held: self.0.remove(name).expect("held"), result: None };
+        store.complete(&queue(), &[done]).await.expect("complete").remove(0).expect("completed");
+    }
+
     pub(crate) fn held(&self, name: &str) -> Held {
         self.0[name].clone()
     }
@@ -86,6 +109,16 @@ pub(crate) fn worker() -> WorkerId {
 pub(crate) fn job(name: &str) -> EnvelopeBuilder {
     let kind = Kind::new("email:welcome").expect("kind");
     Envelope::builder(queue(), kind).id(id(name)).payload(format!("for {name}"), Codec::Raw)
+}
+
+/// The fingerprint of a job by that name.
+pub(crate) fn fingerprint(name: &str) -> Fingerprint {
+    fingerprint_of(&format!("for {name}"))
+}
+
+pub(crate) fn fingerprint_of(payload: &str) -> Fingerprint {
+    let job = job("any").payload(payload.to_owned(), Codec::Raw);
+    job.build().expect("in bounds").fingerprint().clone()
 }
 
 pub(crate) fn build(jobs: impl IntoIterator<Item = EnvelopeBuilder>) -> Vec<Envelope> {

@@ -484,14 +484,15 @@ pub(super) fn quarantines(answer: Value) -> Result<(Option<String>, Vec<Quaranti
     let cursor = Some(reply.text()?).filter(|cursor| cursor != "0");
     let mut slice = Vec::new();
     while reply.0.len() > 0 {
-        slice.push(quarantine(&reply.text()?, &reply.text()?)?);
+        slice.extend(quarantine(&reply.text()?, &reply.text()?));
     }
     Ok((cursor, slice))
 }
 
-fn quarantine(fingerprint: &str, line: &str) -> Result<Quarantine, StoreError> {
+/// What somebody's hand has broken is left out.
+fn quarantine(fingerprint: &str, line: &str) -> Option<Quarantine> {
     let mut entry = Quarantine {
-        fingerprint: Fingerprint::new(fingerprint)?,
+        fingerprint: Fingerprint::new(fingerprint).ok()?,
         since: Timestamp::from_millis(0),
         crashes: 0,
         sample_id: None,
@@ -500,16 +501,16 @@ fn quarantine(fingerprint: &str, line: &str) -> Result<Quarantine, StoreError> {
     };
     for (name, value) in line.split(' ').filter_map(|field| field.split_once('=')) {
         match name {
-            "since" => entry.since = Timestamp::from_millis(number(value)?),
-            "crashes" => entry.crashes = number(value)?,
-            "sample" => entry.sample_id = Some(JobId::new(value)?),
+            "since" => entry.since = Timestamp::from_millis(number(value).unwrap_or(0)),
+            "crashes" => entry.crashes = number(value).unwrap_or(0),
+            "sample" => entry.sample_id = JobId::new(value).ok(),
             "worker" => entry.worker = WorkerId::new(value).ok(),
             "reason" => entry.reason = Some(record::decoded(value)),
             // A later version's.
             _ => {}
         }
     }
-    Ok(entry)
+    Some(entry)
 }
 
 /// Counters by day; `width` of them follow each day's name.

@@ -367,9 +367,10 @@ impl Store for RedisStore {
         let args = |cmd: &mut Cmd| {
             cmd.arg(u8::from(force));
         };
-        let answer = self.0.repeated(Verb::DeleteQueue, queue, &args).await?;
-        let deleted = decode::queue_deleted(&decode::lines(&answer)?);
-        if leaves_the_list && deleted.is_err() {
+        let answer = self.0.repeated(Verb::DeleteQueue, queue, &args).await;
+        let deleted = answer.and_then(|answer| decode::queue_deleted(&decode::lines(&answer)?));
+        let stays = matches!(&deleted, Err(error) if !matches!(error, StoreError::Unavailable(_)));
+        if leaves_the_list && stays {
             self.0.register(queue, true).await?;
         }
         deleted
