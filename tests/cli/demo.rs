@@ -34,6 +34,7 @@ fn the_demo_loses_nothing_and_leaves_nothing() {
     assert_eq!(row("enqueued") + row("joined"), row("deliveries"));
     assert_eq!(row("completed") + row("archived"), row("enqueued"));
     assert_eq!(row("crashed"), row("recovered"));
+    assert_eq!((row("debounced"), row("poison")), (10, 3));
     for name in ["joined", "archived", "retried", "crashed", "refused", "jobs/s"] {
         assert!(row(name) > 0, "{name}: {ran:?}");
     }

@@ -12,7 +12,7 @@ async fn queues_are_listed_and_a_server_without_any_is_empty() {
     sprag.object(&["enqueue", "a", "k", "1"]);
     let listed = sprag.objects(&["queue", "list"]);
     assert_eq!(listed.iter().map(|q| &q["queue"]).collect::<Vec<_>>(), ["a", "b"]);
-    assert_eq!(listed[0], sprag.object(&["queue", "show", "a"]).clone());
+    assert_eq!((&listed[0]["pending"], &listed[0]["unfinished"]), (&json!(1), &json!(1)));
     let table = sprag.run(&["queue", "list"]).stdout;
     assert!(table.lines().count() == 3 && table.contains("paused"), "{table}");
 }

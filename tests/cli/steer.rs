@@ -51,7 +51,7 @@ async fn jobs_are_listed_by_state_and_kind_and_page_by_page() {
 
     let table = sprag.run(&["job", "list", "q", "--limit", "2"]);
     assert_eq!(table.stdout.lines().count(), 3, "{table:?}");
-    assert!(table.stderr.contains("--cursor 'pending:9"), "{table:?}");
+    assert!(table.stderr.contains("--cursor 'pending:4+"), "{table:?}");
     for bad in [
         vec!["--state", "lost"],
         vec!["--limit", "0"],

@@ -56,6 +56,11 @@ pub(super) struct Verdict {
     pub(super) lost: u64,
     pub(super) jobs_per_s: u64,
     pub(super) duration_ms: u64,
+    pub(super) debounced_events: u64,
+    pub(super) debounced_runs: u64,
+    pub(super) poison_crashes: u64,
+    /// The last that it killed.
+    pub(super) poison_worker: Option<String>,
     /// What is not as it should be.
     pub(super) deviations: Vec<String>,
 }
@@ -206,7 +211,7 @@ fn count(facts: &Facts) -> Verdict {
         lost: jobs().filter(|job| !job.is_finished()).count() as u64,
         jobs_per_s: finished * 1_000 / duration_ms,
         duration_ms,
-        deviations: Vec::new(),
+        ..Verdict::default()
     }
 }
 

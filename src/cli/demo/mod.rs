@@ -2,6 +2,7 @@
 //!
 //! `deliveries` is the data; `producer` and `worker` are the processes; `journal` is what they
 //! write down; `server` and `processes` start them; `watch` follows the run and kills a worker;
+//! `special` is a burst of events and a job that kills its workers;
 //! `check` compares what was told, what ran and what Redis holds; `tour` shows the keys.
 
 mod check;
@@ -12,6 +13,7 @@ mod processes;
 mod producer;
 mod report;
 mod server;
+mod special;
 mod tour;
 mod watch;
 mod worker;
@@ -42,12 +44,17 @@ pub(crate) enum Part {
         #[arg(long)]
         dir: PathBuf,
     },
+    SpecialWorker {
+        #[arg(long)]
+        dir: PathBuf,
+    },
 }
 
 pub(crate) async fn part(global: &Global, part: Part) -> Result<(), Failure> {
     match part {
         Part::Producer { dir, share } => producer::run(global, &dir, share).await,
         Part::Worker { dir } => worker::run(global, &dir).await,
+        Part::SpecialWorker { dir } => special::worker(global, &dir).await,
     }
 }
 
@@ -60,13 +67,14 @@ pub(crate) async fn demo(global: &Global) -> Result<ExitCode, Failure> {
         place = Place::find(global, &dir) => place?,
         () = signals.one() => return Err(interrupted()),
     };
-    let mut parts = Parts::default();
+    let (mut parts, mut special) = (Parts::default(), Parts::default());
     let ran = tokio::select! {
-        ran = run(global, &place, &dir, &mut parts) => ran,
+        ran = run(global, &place, &dir, &mut parts, &mut special) => ran,
         () = signals.one() => Err(interrupted()),
     };
     // Also after a failure, and before the server ends.
     parts.end().await;
+    special.end().await;
     match (ran, place.clean_up().await) {
         (Err(failure), Err(left)) => {
             out::warn(&crate::redact::redacted(&format!("sprag: {left:#}")));
@@ -85,6 +93,7 @@ async fn run(
     place: &Place,
     dir: &TempDir,
     parts: &mut Parts,
+    special: &mut Parts,
 ) -> Result<ExitCode, Failure> {
     let deliveries = Delivery::all()?;
     let store = place.store()?;
@@ -98,17 +107,21 @@ async fn run(
         ),
     );
     let mut watch = watch::Watch::start(global, place, dir.path(), parts, deliveries.len())?;
-    watch.until_half_way().await?;
-    watch.kill_a_worker().await?;
-    watch.until_drained().await?;
-    let run = watch.end().await?;
+    let main = async {
+        watch.until_half_way().await?;
+        watch.kill_a_worker().await?;
+        watch.until_drained().await?;
+        Ok::<_, Failure>(watch.end().await?)
+    };
+    let (run, story) = tokio::try_join!(main, special::run(place, dir.path(), special))?;
 
     out::talk(
         global,
         "All is done. Now every id is looked up in Redis and in the handlers' notes.",
     );
     let facts = check::Facts::gather(place, dir.path(), deliveries, run).await?;
-    let verdict = check::judge(&facts);
+    let mut verdict = check::judge(&facts);
+    story.judge(&mut verdict);
     report::tell(global, &verdict)?;
     if !global.json {
         tour::show(global, place, &facts).await?;

@@ -12,6 +12,11 @@ pub(super) fn tell(global: &Global, verdict: &Verdict) -> Result<(), Failure> {
     }
     let row =
         |name: &str, count: u64, note: &str| [name.to_owned(), count.to_string(), note.to_owned()];
+    let debounced = format!("became {} run, with the last payload", verdict.debounced_runs);
+    let poison = format!(
+        "of one job, the last in {}; quarantined, then released and archived",
+        verdict.poison_worker.as_deref().unwrap_or("nobody")
+    );
     out::line("")?;
     out::table(
         ["", "", "how it is known"],
@@ -25,6 +30,8 @@ pub(super) fn tell(global: &Global, verdict: &Verdict) -> Result<(), Failure> {
             row("crashed", verdict.crashed, "jobs running in the worker that was killed"),
             row("recovered", verdict.recovered, "of these ran again elsewhere and finished"),
             row("refused by backpressure", verdict.backpressure, "calls, each repeated later"),
+            row("debounced events", verdict.debounced_events, &debounced),
+            row("poison's crashes", verdict.poison_crashes, &poison),
             row("lost", verdict.lost, "accepted, but neither completed nor archived"),
             row("jobs/s", verdict.jobs_per_s, "handlers wait for receivers; see make bench"),
         ],
