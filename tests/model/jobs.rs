@@ -127,7 +127,8 @@ fn holds() -> impl Strategy<Value = Holds> {
 fn key() -> impl Strategy<Value = Key> {
     let fields = vec![Replace::Payload, Replace::RunAt, Replace::Priority, Replace::MaxAttempts];
     let replace = prop_oneof![Just(Vec::new()), proptest::sample::subsequence(fields, 0..=4)];
-    (option::weighted(0.8, 0..2u8), holds(), any::<bool>(), replace)
+    let name = prop_oneof![4 => Just(Some(0)), 1 => Just(Some(1)), 1 => Just(None)];
+    (name, holds(), proptest::bool::weighted(0.2), replace)
         .prop_map(|(name, holds, any_kind, replace)| Key { name, holds, any_kind, replace })
 }
 
