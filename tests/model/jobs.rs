@@ -42,12 +42,12 @@ pub(crate) fn times() -> impl Strategy<Value = u64> + Clone {
     ]
 }
 
-/// When, in ms from now; `At` may be past.
+/// When, in ms from now; `By` may be past.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum At {
     Now,
     In(u64),
-    At(i64),
+    By(i64),
 }
 
 impl At {
@@ -55,7 +55,7 @@ impl At {
         match self {
             Self::Now => When::Now,
             Self::In(delay) => When::In(ms(delay)),
-            Self::At(by) => {
+            Self::By(by) => {
                 When::At(Timestamp::from_millis(now.as_millis().saturating_add_signed(by)))
             }
         }
@@ -65,8 +65,8 @@ impl At {
 fn later() -> impl Strategy<Value = At> + Clone {
     prop_oneof![
         3 => times().prop_map(At::In),
-        2 => times().prop_map(|by| At::At(by.cast_signed())),
-        1 => select(vec![0, -1, -60_000]).prop_map(At::At),
+        2 => times().prop_map(|by| At::By(by.cast_signed())),
+        1 => select(vec![0, -1, -60_000]).prop_map(At::By),
     ]
 }
 
@@ -127,7 +127,8 @@ fn holds() -> impl Strategy<Value = Holds> {
 fn key() -> impl Strategy<Value = Key> {
     let fields = vec![Replace::Payload, Replace::RunAt, Replace::Priority, Replace::MaxAttempts];
     let replace = prop_oneof![Just(Vec::new()), proptest::sample::subsequence(fields, 0..=4)];
-    (option::weighted(0.8, 0..2u8), holds(), any::<bool>(), replace)
+    let name = prop_oneof![4 => Just(Some(0)), 1 => Just(Some(1)), 1 => Just(None)];
+    (name, holds(), proptest::bool::weighted(0.2), replace)
         .prop_map(|(name, holds, any_kind, replace)| Key { name, holds, any_kind, replace })
 }
 

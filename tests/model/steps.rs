@@ -107,9 +107,10 @@ fn is_lease(millis: &u64) -> bool {
 
 fn operators() -> impl Strategy<Value = Call> {
     let operation = select(Operation::ALL.to_vec());
+    let some_or_all = prop_oneof![2 => vec(0..IDS, 1..4), 1 => Just((0..IDS).collect::<Vec<u8>>())];
     let list = (select(State::ALL.to_vec()), option::of(0..2u8), 1..4usize);
     prop_oneof![
-        12 => (operation, vec(0..IDS, 1..4)).prop_map(|(operation, ids)| Call::Operate(operation, ids)),
+        12 => (operation, some_or_all).prop_map(|(operation, ids)| Call::Operate(operation, ids)),
         4 => vec(set(), 1..3).prop_map(Call::Set),
         2 => (content(), option::of(Just("bad =\n"))).prop_map(|(fp, reason)| Call::Quarantine(fp, reason)),
         3 => content().prop_map(Call::Release),
