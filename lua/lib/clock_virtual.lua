@@ -2,16 +2,16 @@
 -- write that another key counts down to.
 local call, format = redis.call, string.format
 local tests = string.match(KEYS[1], '^.*:')
-local set = call('MGET', tests .. 'clock', tests .. 'dies')
-local now = tonumber(set[1])
+local now, dies = tonumber(call('GET', tests .. 'clock')), call('GET', tests .. 'dies')
 local now_us = now * 1000
 local function int(number)
   return format('%d', number)
 end
-if set[2] then
-  local left, commands = tonumber(set[2]), redis.call
+if dies then
+  local left, commands = tonumber(dies), redis.call
   local WRITES = {
-    HDEL = 1, HINCRBY = 1, HSET = 1, LPUSH = 1, LTRIM = 1, RPUSH = 1, UNLINK = 1, ZADD = 1, ZREM = 1,
+    HDEL = 1, HINCRBY = 1, HSET = 1, LPUSH = 1, LTRIM = 1, RPUSH = 1, UNLINK = 1, ZADD = 1,
+    ZREM = 1,
   }
   call = function(command, ...)
     left = left - (WRITES[command] or 0)

@@ -118,7 +118,7 @@ pub(crate) fn fingerprint(name: &str) -> Fingerprint {
 
 pub(crate) fn fingerprint_of(payload: &str) -> Fingerprint {
     let job = job("any").payload(payload.to_owned(), Codec::Raw);
-    job.build().expect("in bounds").fingerprint().clone()
+    job.build().expect("in bounds").fingerprint()
 }
 
 pub(crate) fn build(jobs: impl IntoIterator<Item = EnvelopeBuilder>) -> Vec<Envelope> {
