@@ -1,6 +1,6 @@
 //! The grammar: global flags, and the command that stands behind them.
 
-use crate::{claim, demo, enqueue, job, quarantine, queue, settle, sweep};
+use crate::{claim, demo, enqueue, job, quarantine, queue, settle, sweep, workers};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
 use sprag::Namespace;
 
@@ -84,6 +84,9 @@ pub(crate) enum Command {
     /// Look at fingerprints that killed their workers, close and open them
     #[command(subcommand)]
     Quarantine(quarantine::Verb),
+    /// Look at workers
+    #[command(subcommand)]
+    Worker(workers::Verb),
     /// The tour: a true run of 3,000 jobs through five processes, one of which is killed.
     ///
     /// Uses the Redis of --url, SPRAG_REDIS_URL or REDIS_URL, in a namespace of its own whose keys

@@ -21,6 +21,7 @@ mod redact;
 mod settle;
 mod sweep;
 mod units;
+mod workers;
 
 use args::{Args, Command};
 use fail::Failure;
@@ -57,6 +58,7 @@ async fn command(Args { global, command }: Args) -> Result<ExitCode, Failure> {
         Command::Queue(verb) => queue::queue(global, verb).await?,
         Command::Job(verb) => return job::job(global, verb).await,
         Command::Quarantine(verb) => quarantine::quarantine(global, verb).await?,
+        Command::Worker(verb) => workers::worker(global, verb).await?,
         Command::Demo => return demo::demo(global).await,
         Command::DemoPart(part) => demo::part(global, part).await?,
     }

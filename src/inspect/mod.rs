@@ -12,7 +12,7 @@ pub use jobs::Jobs;
 use crate::{
     Client,
     model::{JobId, QueueName, State, StoreError},
-    store::{Change, Day, JobInfo, Operation, QueueInfo, Setting, Store},
+    store::{Change, Day, JobInfo, Operation, QueueInfo, Setting, Store, WorkerInfo},
 };
 use std::sync::Arc;
 
@@ -93,6 +93,15 @@ impl Inspector {
             }
         }
         Ok(queues)
+    }
+
+    /// The workers that were heard of within the hour, sorted by id; those silent for 60 s are told
+    /// to be gone.
+    ///
+    /// # Errors
+    /// See [`Inspector`].
+    pub async fn workers(&self) -> Result<Vec<WorkerInfo>, StoreError> {
+        self.store.workers().await
     }
 
     /// A queue's counters, exact at one moment.

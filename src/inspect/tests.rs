@@ -179,3 +179,36 @@ async fn a_fingerprint_is_closed_and_opened() {
     assert!(matches!(i.release("q", fingerprint).await, Err(StoreError::NotFound(_))));
     assert!(matches!(i.release("q", "?").await, Err(StoreError::Invalid(_))));
 }
+
+#[tokio::test]
+async fn a_silent_worker_is_gone_and_later_forgotten() {
+    let clock = crate::ManualClock::at(crate::Timestamp::from_millis(1_764_500_000_000));
+    let client = Client::new(MemoryStore::with_clock(clock.clone()));
+    let info = crate::store::WorkerInfo {
+        id: "w".to_owned(),
+        queues: vec!["q".to_owned()],
+        host: "h".to_owned(),
+        pid: 1,
+        version: "0".to_owned(),
+        concurrency: 2,
+        busy: 1,
+        started_at: clock.now(),
+        seen_at: crate::Timestamp::from_millis(0),
+        gone: false,
+    };
+    let gone = async || {
+        let workers = client.inspector().workers().await.expect("workers");
+        workers.iter().map(|worker| worker.gone).collect::<Vec<_>>()
+    };
+    client.store().beat(&info).await.expect("a beat");
+    assert_eq!(gone().await, [false]);
+    clock.advance(Duration::from_secs(60));
+    assert_eq!(gone().await, [true]);
+    client.store().beat(&info).await.expect("a beat");
+    assert_eq!(gone().await, [false]);
+    clock.advance(Duration::from_secs(3_600));
+    assert_eq!(gone().await, [false; 0]);
+    client.store().beat(&info).await.expect("a beat");
+    client.store().retire(&WorkerId::new("w").expect("w")).await.expect("left");
+    assert_eq!(gone().await, [false; 0]);
+}

@@ -6,12 +6,15 @@
 mod memory;
 mod operate;
 mod redis;
+mod registry;
 mod settle;
 mod views;
 
 pub use memory::{ManualClock, MemoryStore};
 pub use operate::{Operation, Setting};
 pub use redis::{Callers, RedisStore, RedisStoreBuilder};
+pub(crate) use registry::BEAT;
+pub use registry::WorkerInfo;
 pub use settle::{Archive, ArchiveReason, Complete, Held, MAX_ERROR, MAX_RESULT, Retry, Snooze};
 pub use views::{
     Change, Claim, Claimed, Day, Ending, EndingReason, Enqueued, Failure, Holder, JobInfo, Listed,
@@ -264,6 +267,17 @@ pub trait Store: std::fmt::Debug + Send + Sync {
 
     /// Leaves a wake token, if there is none.
     async fn wake(&self, queue: &QueueName) -> Result<(), StoreError>;
+
+    /// Puts a worker on the namespace's list, or renews what is said of it there, with the time of
+    /// the store's clock.
+    async fn beat(&self, worker: &WorkerInfo) -> Result<(), StoreError>;
+
+    /// Takes a worker off the list. One that is not on it is no error.
+    async fn retire(&self, worker: &WorkerId) -> Result<(), StoreError>;
+
+    /// The workers of the namespace, sorted by id: those heard of within the hour; older ones are
+    /// dropped from the list.
+    async fn workers(&self) -> Result<Vec<WorkerInfo>, StoreError>;
 }
 
 /// What every `enqueue` checks before any I/O: the batch's size, then each job by itself.

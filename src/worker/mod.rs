@@ -5,6 +5,7 @@
 //! `fetch` claims for free slots and blocks when there is nothing; `execute` runs one job;
 //! `settle` tells the store; `running` keeps the leases; `sweep` does what time has made due.
 
+mod beat;
 mod context;
 mod execute;
 mod fetch;
@@ -212,6 +213,7 @@ impl Worker {
             tokio::spawn(sweep::sweep_queues(shared.clone())),
             tokio::spawn(running::extend_leases(shared.clone())),
             tokio::spawn(running::watch_deadlines(shared.clone())),
+            tokio::spawn(beat::beat(shared.clone())),
         ];
         let settling = tokio::spawn(settle::settle_all(shared.clone(), unsettled));
         let fetching = tokio::spawn(fetch::Fetcher::new(shared.clone(), runs.clone()).run());
@@ -232,6 +234,7 @@ impl Worker {
         // Settling goes on until all is settled; leases are extended for as long.
         ended(settling, &hurry, "settlements; their jobs return when their leases end").await;
         helpers.iter().for_each(JoinHandle::abort);
+        beat::leave(&shared).await;
         let report = *shared.report();
         tracing::info!(worker = %shared.id, ?report, "worker ends");
         report

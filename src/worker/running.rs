@@ -68,6 +68,11 @@ impl Running {
         lease.is_none_or(|lease| lease.lost || lease.held.fence != held.fence)
     }
 
+    /// Jobs in hand.
+    pub(super) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
     /// Tells every handler to stop.
     pub(super) fn cancel_all(&self) {
         self.lock().values().for_each(|lease| lease.cancelled.cancel());

@@ -16,3 +16,4 @@ mod script;
 mod settle;
 mod steer;
 mod unique;
+mod workers;

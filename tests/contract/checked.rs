@@ -5,7 +5,7 @@ use sprag::{
     Enqueued, Envelope, Fingerprint, JobId, Kind, QueueName, State, Store, StoreError, WorkerId,
     store::{
         Archive, BatchError, Change, Claim, Complete, Day, Held, JobInfo, Operation, Outcomes,
-        Pace, Page, Quarantine, QueueInfo, Released, Retry, Setting, Snooze, Swept,
+        Pace, Page, Quarantine, QueueInfo, Released, Retry, Setting, Snooze, Swept, WorkerInfo,
     },
 };
 use std::{fmt, sync::Arc, time::Duration};
@@ -36,6 +36,18 @@ macro_rules! checked {
 
             async fn queues(&self) -> Result<Vec<QueueName>, StoreError> {
                 self.store.queues().await
+            }
+
+            async fn beat(&self, worker: &WorkerInfo) -> Result<(), StoreError> {
+                self.store.beat(worker).await
+            }
+
+            async fn retire(&self, worker: &WorkerId) -> Result<(), StoreError> {
+                self.store.retire(worker).await
+            }
+
+            async fn workers(&self) -> Result<Vec<WorkerInfo>, StoreError> {
+                self.store.workers().await
             }
 
             async fn wait(

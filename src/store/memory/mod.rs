@@ -21,7 +21,7 @@ use self::{clock::Clock, queue::Queue};
 use super::{
     Archive, BatchError, Change, Claim, Complete, Day, Enqueued, Held, JobInfo, Operation,
     Outcomes, Pace, Page, Quarantine, QueueInfo, Released, Retry, Setting, Snooze, Store, Swept,
-    check_batch, check_count, check_days, check_enqueue, check_page,
+    WorkerInfo, check_batch, check_count, check_days, check_enqueue, check_page,
 };
 use crate::model::{
     Envelope, Fingerprint, JobId, Kind, QueueName, State, StoreError, Timestamp, WorkerId,
@@ -67,6 +67,7 @@ struct Shelf {
     queues: BTreeMap<QueueName, Queue>,
     /// Queues with a wake token.
     tokens: HashSet<QueueName>,
+    workers: BTreeMap<String, WorkerInfo>,
 }
 
 impl MemoryStore {
@@ -329,6 +330,24 @@ impl Store for MemoryStore {
 
     async fn queues(&self) -> Result<Vec<QueueName>, StoreError> {
         Ok(self.shelf().queues.keys().cloned().collect())
+    }
+
+    async fn beat(&self, worker: &WorkerInfo) -> Result<(), StoreError> {
+        let info = WorkerInfo { seen_at: self.clock.now(), ..worker.clone() };
+        self.shelf().workers.insert(info.id.clone(), info);
+        Ok(())
+    }
+
+    async fn retire(&self, worker: &WorkerId) -> Result<(), StoreError> {
+        self.shelf().workers.remove(worker.as_str());
+        Ok(())
+    }
+
+    async fn workers(&self) -> Result<Vec<WorkerInfo>, StoreError> {
+        let (mut shelf, now) = (self.shelf(), self.clock.now());
+        let all = std::mem::take(&mut shelf.workers).into_iter();
+        shelf.workers = all.filter_map(|(id, info)| Some((id, info.seen(now)?))).collect();
+        Ok(shelf.workers.values().cloned().collect())
     }
 
     async fn wait(

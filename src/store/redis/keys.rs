@@ -68,3 +68,8 @@ impl KeyWriter {
 pub(super) fn queues(namespace: &Namespace) -> String {
     format!("{namespace}:queues")
 }
+
+/// The hash of the namespace's workers.
+pub(super) fn workers(namespace: &Namespace) -> String {
+    format!("{namespace}:workers")
+}

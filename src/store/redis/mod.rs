@@ -8,6 +8,7 @@ mod connection;
 mod decode;
 mod fault;
 mod keys;
+mod registry;
 mod scripts;
 mod verbs;
 

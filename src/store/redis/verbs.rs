@@ -9,8 +9,8 @@ use crate::{
     store::{
         Archive, ArchiveReason, BatchError, Change, Claim, Claimed, Complete, Day, EndingReason,
         Enqueued, Held, JobInfo, Operation, Outcomes, Pace, Page, Quarantine, QueueInfo, Released,
-        Retry, Setting, Snooze, Store, Swept, check_batch, check_count, check_days, check_enqueue,
-        check_page, check_progress, settle::cut_error,
+        Retry, Setting, Snooze, Store, Swept, WorkerInfo, check_batch, check_count, check_days,
+        check_enqueue, check_page, check_progress, settle::cut_error,
     },
 };
 use redis::Cmd;
@@ -430,6 +430,18 @@ impl Store for RedisStore {
 
     async fn wake(&self, queue: &QueueName) -> Result<(), StoreError> {
         self.0.repeated(Verb::Wake, queue, &|_| {}).await.map(drop)
+    }
+
+    async fn beat(&self, worker: &WorkerInfo) -> Result<(), StoreError> {
+        self.0.beat(worker).await
+    }
+
+    async fn retire(&self, worker: &WorkerId) -> Result<(), StoreError> {
+        self.0.forget(&[worker.to_string()]).await
+    }
+
+    async fn workers(&self) -> Result<Vec<WorkerInfo>, StoreError> {
+        self.0.workers().await
     }
 }
 

@@ -1,0 +1,58 @@
+//! `worker`.
+
+use crate::program::Program;
+use serde_json::json;
+use sprag::{Client, Job, Worker};
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Nothing;
+
+impl Job for Nothing {
+    const KIND: &'static str = "nothing";
+    const QUEUE: &'static str = "q";
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_is_listed_while_it_works() {
+    let sprag = Program::start().await;
+    assert_eq!(sprag.run(&["worker", "list"]).stderr, "there is no worker\n");
+    let client = Client::connect(&sprag.server.url()).expect("a url");
+    let worker = Worker::builder(&client)
+        .handler(|_: Nothing, _| async { Ok::<_, std::io::Error>(()) })
+        .concurrency(3)
+        .build()
+        .expect("valid");
+    let (id, shutdown) = (worker.id().to_string(), worker.shutdown());
+    let running = tokio::spawn(worker.run_until_shutdown());
+    let started = std::time::Instant::now();
+    let listed = loop {
+        let mut listed = sprag.objects(&["worker", "list"]);
+        if let Some(one) = listed.pop() {
+            break one;
+        }
+        assert!(started.elapsed() < crate::support::PATIENCE, "not in time");
+    };
+    assert_eq!((&listed["id"], &listed["queues"]), (&json!(id), &json!(["q"])));
+    assert_eq!((&listed["busy"], &listed["concurrency"]), (&json!(0), &json!(3)));
+    assert_eq!((&listed["pid"], &listed["gone"]), (&json!(std::process::id()), &json!(false)));
+    assert!(listed["seen_at"].is_u64() && listed["started_at"].is_u64(), "{listed}");
+    assert!(sprag.run(&["worker", "list"]).stdout.contains(&id));
+    shutdown.drain();
+    running.await.expect("no panic");
+    assert_eq!(sprag.objects(&["worker", "list"]).len(), 0);
+    // One that died an hour and a half ago is dropped, one that died of late is told to be gone.
+    let mut connection = sprag.server.connection().await;
+    let now = sprag::Timestamp::now().as_millis();
+    for (id, ago) in [("old", 5_400_000), ("dead", 120_000)] {
+        let mut dead = listed.clone();
+        (dead["id"], dead["seen_at"]) = (json!(id), json!(now - ago));
+        let mut set = redis::cmd("HSET");
+        set.arg("sprag:workers").arg(id).arg(dead.to_string());
+        set.query_async::<()>(&mut connection).await.expect("set");
+    }
+    let dead = sprag.object(&["worker", "list"]);
+    assert_eq!((&dead["id"], &dead["gone"]), (&json!("dead"), &json!(true)));
+    let left: Vec<String> =
+        redis::cmd("HKEYS").arg("sprag:workers").query_async(&mut connection).await.expect("keys");
+    assert_eq!(left, ["dead"]);
+}
