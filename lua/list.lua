@@ -64,36 +64,61 @@ local function list_by_time(key)
   end
 end
 
--- In the order of the lanes; the cursor is `<lane> <entries passed>`.
+-- In the order of the lanes; the cursor is `<lane> <entries passed>`, and ` <id>:<n>` for each
+-- pending job of which n ghosts were passed: the entry behind its last ghost is the job itself.
 local function list_pending()
-  local at_lane, passed = match(ARGV[3], '^(%d) (%d+)$')
+  local at_lane, passed, rest = match(ARGV[3], '^(%d) (%d+)(.*)$')
   at_lane, passed = tonumber(at_lane) or 9, tonumber(passed) or 0
-  local any_ghosts = tonumber(call('HGET', meta, 'ghosts') or 0) > 0
+  local any_ghosts = (tonumber(call('HGET', meta, 'ghosts')) or 0) > 0
+  local ghosts_passed, known = {}, {}
+  for id, count in gmatch(rest or '', ' (%S+):(%d+)') do
+    ghosts_passed[id] = tonumber(count)
+  end
+
+  local function is_ghost(priority, entry)
+    local id = id_of(entry)
+    if known[id] == nil then
+      local pending = call('HEXISTS', jobs, id) == 1 and not place_of(id)
+      local count = tonumber(call('HGET', ghosts, priority .. ':' .. id)) or 0
+      known[id] = pending and count or math.huge
+    end
+    if known[id] == math.huge or entry ~= id then
+      return known[id] == math.huge
+    end
+    local before = ghosts_passed[id] or 0
+    if before < known[id] then
+      ghosts_passed[id] = before + 1
+      return true
+    end
+    return false
+  end
+
+  local function stop_at(priority)
+    local cursor = { priority .. ' ' .. passed }
+    for id, count in pairs(ghosts_passed) do
+      cursor[#cursor + 1] = id .. ':' .. count
+    end
+    reply[1] = table.concat(cursor, ' ')
+  end
+
   for priority = at_lane, 0, -1 do
-    local skip, length = {}, 100
+    local length = 100
     while length == 100 do
       local entries = call('LRANGE', lane(priority), -(passed + 100), -(passed + 1))
       length = #entries
       for i = length, 1, -1 do
-        local id = id_of(entries[i])
-        if any_ghosts and not skip[id] then
-          skip[id] = tonumber(call('HGET', ghosts, priority .. ':' .. id)) or 0
-        end
-        -- A marked entry is the job itself if it is pending: shown here, skipped further back.
-        local marked = id ~= entries[i] and not place_of(id)
-        if (skip[id] or 0) > 0 and not marked then
-          skip[id], looked = skip[id] - 1, looked + 1
-        else
-          show(id, '')
-        end
         passed = passed + 1
+        if any_ghosts and is_ghost(priority, entries[i]) then
+          looked = looked + 1
+        else
+          show(id_of(entries[i]), '')
+        end
         if is_full() then
-          reply[1] = priority .. ' ' .. passed
-          return
+          return stop_at(priority)
         end
       end
     end
-    passed = 0
+    passed, ghosts_passed, known = 0, {}, {}
   end
 end
 

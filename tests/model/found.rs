@@ -103,7 +103,6 @@ async fn a_job_snoozed_past_its_deadline_expires_at_the_next_sweep() {
 }
 
 #[tokio::test]
-#[ignore = "list.lua: a page boundary between a job and its ghost loses the job"]
 async fn a_job_with_a_ghost_is_on_one_of_the_pages() {
     let all = Call::Operate(Operation::Cancel, vec![0]);
     let again = Call::Operate(Operation::Rerun, vec![0]);
