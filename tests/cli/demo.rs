@@ -122,3 +122,15 @@ fn until(mut done: impl FnMut() -> bool) {
         std::thread::sleep(Duration::from_millis(20));
     }
 }
+
+/// Where there is no server to start, the tour is made in memory, and says what it leaves out.
+#[tokio::test]
+async fn a_demo_without_any_redis_is_a_shorter_tour_in_memory() {
+    let mut demo = command();
+    demo.arg("demo").env("PATH", "/nonexistent");
+    let ran = run(&mut demo);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("Left out"), "{}", ran.stderr);
+    let lost = ran.stdout.lines().find(|line| line.contains("lost")).expect("a row");
+    assert_eq!(lost.split_whitespace().last(), Some("0"), "{lost}");
+}

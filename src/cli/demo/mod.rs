@@ -3,10 +3,12 @@
 //! `deliveries` is the data; `producer` and `worker` are the processes; `journal` is what they
 //! write down; `server` and `processes` start them; `watch` follows the run and kills a worker;
 //! `special` is a burst of events and a job that kills its workers;
+//! `in_memory` is the tour where there is no Redis;
 //! `check` compares what was told, what ran and what Redis holds; `tour` shows the keys.
 
 mod check;
 mod deliveries;
+mod in_memory;
 mod journal;
 mod place;
 mod processes;
@@ -18,7 +20,7 @@ mod tour;
 mod watch;
 mod worker;
 
-use crate::{args::Global, fail::Failure, out};
+use crate::{args::Global, connect, fail::Failure, out};
 use anyhow::anyhow;
 use deliveries::Delivery;
 use place::Place;
@@ -63,6 +65,12 @@ pub(crate) async fn demo(global: &Global) -> Result<ExitCode, Failure> {
     let mut signals = Signals::listen()?;
     let interrupted = || Failure::from(anyhow!("interrupted"));
     let dir = tempfile::Builder::new().prefix("sprag-demo-").tempdir()?;
+    if connect::given_url(global)?.is_none() && !server::is_there()? {
+        return tokio::select! {
+            toured = in_memory::tour(global, dir.path()) => toured,
+            () = signals.one() => Err(interrupted()),
+        };
+    }
     let place = tokio::select! {
         place = Place::find(global, &dir) => place?,
         () = signals.one() => return Err(interrupted()),

@@ -50,7 +50,7 @@ async fn deliver(
     }
 }
 
-fn enqueue(client: &Client, delivery: Delivery) -> Result<Enqueue, StoreError> {
+pub(super) fn enqueue(client: &Client, delivery: Delivery) -> Result<Enqueue, StoreError> {
     let delay = delivery.delay_ms;
     let call = match delivery.queue.as_str() {
         "webhooks" => client.enqueue(Webhook(delivery)),

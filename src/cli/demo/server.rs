@@ -27,7 +27,7 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) async fn start(dir: &Path) -> anyhow::Result<Self> {
-        let program = program()?;
+        let program = program()?.context("no redis-server or valkey-server on the PATH")?;
         let socket = dir.join("redis.sock");
         let process = Command::new("sh")
             .args(["-c", GUARDED])
@@ -77,18 +77,23 @@ impl Drop for Server {
     }
 }
 
+fn runs(name: &str) -> bool {
+    Command::new(name).arg("--version").output().is_ok()
+}
+
+/// Whether there is a server to start. One that is named, and is none, is an error.
+pub(super) fn is_there() -> anyhow::Result<bool> {
+    Ok(program()?.is_some())
+}
+
 /// `SPRAG_REDIS_SERVER`, else the first that is on the PATH.
-fn program() -> anyhow::Result<String> {
-    let runs = |name: &str| Command::new(name).arg("--version").output().is_ok();
+fn program() -> anyhow::Result<Option<String>> {
     if let Some(named) = env("SPRAG_REDIS_SERVER")? {
         if runs(&named) {
-            return Ok(named);
+            return Ok(Some(named));
         }
         bail!("SPRAG_REDIS_SERVER is not a program: {named}");
     }
     let found = ["redis-server", "valkey-server"].into_iter().find(|name| runs(name));
-    found.map(str::to_owned).context(
-        "no redis-server or valkey-server on the PATH: install one (apt install redis-server, dnf \
-         install redis, brew install redis), or name a running Redis by --url or SPRAG_REDIS_URL",
-    )
+    Ok(found.map(str::to_owned))
 }

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{args::Global, connect, fail::Failure};
 use serde::Serialize;
-use sprag::{Context, Timestamp, Verdict, Worker};
+use sprag::{Client, Context, StoreError, Timestamp, Verdict, Worker};
 use std::{error::Error, path::Path, sync::Arc, time::Duration};
 
 /// Short, so that the killed worker's jobs are back soon; extended all the time while they run.
@@ -23,13 +23,21 @@ struct Receipt {
 
 pub(super) async fn run(global: &Global, dir: &Path) -> Result<(), Failure> {
     let client = connect::client(global)?;
-    let journal = Arc::new(Journal::open(dir, RAN)?);
+    let worker = on(&client, Arc::new(Journal::open(dir, RAN)?))?;
+    let shutdown = worker.shutdown();
+    processes::end_with_parent(move || shutdown.drain());
+    worker.run_until_shutdown().await;
+    Ok(())
+}
+
+/// A worker for all deliveries.
+pub(super) fn on(client: &Client, journal: Arc<Journal>) -> Result<Worker, StoreError> {
     let handler = |journal: &Arc<Journal>| {
         let journal = journal.clone();
         move |delivery, context| deliver(journal.clone(), delivery, context)
     };
     let (webhook, email, report) = (handler(&journal), handler(&journal), handler(&journal));
-    let mut worker = Worker::builder(&client)
+    let mut worker = Worker::builder(client)
         .handler(move |job: Webhook, context| webhook(job.0, context))
         .handler(move |job: Email, context| email(job.0, context))
         .handler(move |job: Report, context| report(job.0, context))
@@ -40,11 +48,7 @@ pub(super) async fn run(global: &Global, dir: &Path) -> Result<(), Failure> {
     for (queue, weight) in QUEUES {
         worker = worker.weighted_queue(queue, weight);
     }
-    let worker = worker.build()?;
-    let shutdown = worker.shutdown();
-    processes::end_with_parent(move || shutdown.drain());
-    worker.run_until_shutdown().await;
-    Ok(())
+    worker.build()
 }
 
 /// Pretends to call the receiver.
