@@ -3,7 +3,8 @@
 //!
 //! `cargo bench --bench options`. CPU is what the server's INFO says that it used: read the
 //! differences, which are medians of the runs. `SPRAG_BENCH_RUNS` (3), `SPRAG_BENCH_JOBS` (12,800)
-//! and `SPRAG_BENCH_DEPTH` (200,000 waiting jobs) change how long it takes.
+//! `SPRAG_BENCH_DEPTH` (200,000 waiting jobs) and `SPRAG_BENCH_BACKLOG` (20,000 jobs of each kind)
+//! change how long it takes.
 
 #![allow(clippy::print_stdout, reason = "its table is what a bench is for")]
 
@@ -72,6 +73,7 @@ async fn main() {
         println!("{:12} | {cost:5.1} | {:+.1}", option.name, cost - plain);
     }
     deep(setting("SPRAG_BENCH_DEPTH", 200_000)).await;
+    backlog(setting("SPRAG_BENCH_BACKLOG", 20_000)).await;
 }
 
 fn setting(name: &str, default: usize) -> usize {
@@ -170,4 +172,52 @@ async fn deep(depth: usize) {
     timed!("delete in the middle", i => store.operate(&queue, Operation::Delete, &[middle(200 + i)]).await.expect("delete"));
     timed!("claim one", _i => store.claim(&queue, &worker, 1, HOUR).await.expect("claim"));
     timed!("sweep", _i => store.sweep(&queue, Pace::Now).await.expect("sweep"));
+}
+
+/// A great many leases that ran out, jobs that are due and jobs to evict, all at once: worked off in
+/// slices, of which none holds Redis up.
+async fn backlog(jobs: usize) {
+    let server = Server::start().await;
+    let mut probe = server.connection().await;
+    let store = RedisStore::builder(server.url()).build().expect("store");
+    let (queue, worker) = (queue(), WorkerId::new("bench:1").expect("worker"));
+    let millisecond = Duration::from_millis(1);
+    for first in (0..jobs).step_by(1_000) {
+        let kept: Vec<_> = (first..first + 1_000)
+            .map(|i| job(i, |job, _| job.retention(Duration::from_millis(1))))
+            .collect();
+        store.enqueue(&queue, &kept).await.expect("enqueue");
+        let claim = store.claim(&queue, &worker, 1_000, HOUR).await.expect("claim");
+        let done: Vec<_> = claim
+            .jobs
+            .iter()
+            .map(|job| Complete {
+                held: Held { id: job.id.clone(), fence: job.fence },
+                result: None,
+            })
+            .collect();
+        store.complete(&queue, &done).await.expect("complete");
+        let held: Vec<_> = (first..first + 1_000).map(|i| job(i, |job, _| job)).collect();
+        store.enqueue(&queue, &held).await.expect("enqueue");
+        store.claim(&queue, &worker, 1_000, Duration::from_millis(100)).await.expect("claim");
+        let due: Vec<_> = (first..first + 1_000)
+            .map(|i| job(i, |job, _| job.run_at(When::In(Duration::from_millis(1)))))
+            .collect();
+        store.enqueue(&queue, &due).await.expect("enqueue");
+    }
+    tokio::time::sleep(Duration::from_millis(100) + millisecond).await;
+    let _: () = redis::cmd("CONFIG")
+        .arg(&["SET", "slowlog-log-slower-than", "10000"])
+        .query_async(&mut probe)
+        .await
+        .expect("CONFIG");
+    let start = Instant::now();
+    let swept = store.sweep(&queue, Pace::Now).await.expect("sweep");
+    let took = start.elapsed();
+    let slow: u64 =
+        redis::cmd("SLOWLOG").arg("LEN").query_async(&mut probe).await.expect("SLOWLOG");
+    println!(
+        "\na sweep of {} reclaimed + {} promoted + {} evicted: {took:.2?}, {slow} script calls over 10 ms",
+        swept.reclaimed, swept.promoted, swept.evicted
+    );
 }

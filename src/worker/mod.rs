@@ -448,3 +448,17 @@ impl Signals {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// CASES 19: a container that restarts with the same host name and pid.
+    #[test]
+    fn an_identity_is_another_at_every_start() {
+        let (first, second) = (identity().expect("valid"), identity().expect("valid"));
+        assert_ne!(first, second);
+        let pid = format!(":{}:", std::process::id());
+        assert!(first.as_str().contains(&pid), "{first}");
+    }
+}

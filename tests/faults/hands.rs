@@ -174,3 +174,32 @@ async fn a_wrong_count_of_unfinished_jobs_is_set_right_by_a_sweep() {
         assert_eq!(store.queue(&queue()).await.expect("queue").unfinished, 3, "{wrong}");
     }
 }
+
+/// CASES 20.
+#[tokio::test]
+async fn a_thousand_broken_records_among_expired_leases_do_not_hold_up_the_good_one() {
+    let rig = Rig::new().await;
+    let store = rig.direct();
+    let bad: Vec<String> = (0..1_000).map(|i| format!("bad-{i}")).collect();
+    for slice in bad.chunks(500) {
+        enqueue(&store, slice.iter().map(|name| job(name))).await;
+    }
+    enqueue(&store, [job("good")]).await;
+    assert_eq!(claim(&store, 1_000).await.len() + claim(&store, 1_000).await.len(), 1_001);
+    for name in &bad {
+        rig.on::<()>("HSET", "jobs", &[name, "garbage"]).await;
+    }
+    rig.advance(LEASE).await;
+    assert_eq!(sweep(&store).await.reclaimed, 1_001);
+    let mut claimed = Vec::new();
+    loop {
+        let slice = store.claim(&queue(), &worker(), 100, LEASE).await.expect("claim");
+        claimed.extend(slice.jobs);
+        if !slice.more && store.queue(&queue()).await.expect("queue").pending == 0 {
+            break;
+        }
+    }
+    assert_eq!(names(&claimed), ["good"]);
+    let info = store.queue(&queue()).await.expect("queue");
+    assert_eq!((info.archived, info.unfinished), (1_000, 1));
+}

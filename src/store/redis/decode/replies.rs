@@ -1,239 +1,17 @@
-//! The one place where scripts' answers become Rust: words, outcomes, claims, views.
+//! Array replies: claims, sweeps, and what is shown of jobs and queues.
 
+use super::{Word, state_of, status, unknown};
 use crate::{
     Undecodable,
     model::{Fence, Fingerprint, JobId, QueueName, State, StoreError, Timestamp, WorkerId, record},
     store::{
-        Change, Claim, Claimed, Day, Ending, EndingReason, Enqueued, Failure, Holder, JobInfo,
-        Listed, Operation, Outcomes, Page, Quarantine, QueueInfo, Released, Swept,
+        Claim, Claimed, Day, Ending, EndingReason, Failure, Holder, JobInfo, Listed, Page,
+        Quarantine, QueueInfo, Swept,
     },
 };
 use bytes::Bytes;
 use redis::Value;
 use std::time::Duration;
-
-macro_rules! words {
-    ($($word:ident $text:literal,)*) => {
-        /// Every word that a script may answer. A state's word is the state's name in capitals.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub(super) enum Word { $($word,)* }
-
-        impl Word {
-            #[cfg(test)]
-            pub(super) const ALL: &[&str] = &[$($text),*];
-
-            fn of(text: &str) -> Option<Self> {
-                match text { $($text => Some(Self::$word),)* _ => None }
-            }
-        }
-    };
-}
-
-words! {
-    Archived "ARCHIVED",
-    Backpressure "BACKPRESSURE",
-    Changed "CHANGED",
-    Conflict "CONFLICT",
-    Duplicate "DUPLICATE",
-    Existing "EXISTING",
-    Expired "EXPIRED",
-    Forbidden "FORBIDDEN",
-    Gone "GONE",
-    Invalid "INVALID",
-    Late "LATE",
-    Made "MADE",
-    Missing "MISSING",
-    Ok "OK",
-    Pending "PENDING",
-    Quarantined "QUARANTINED",
-    Rare "RARE",
-    Refused "REFUSED",
-    Retry "RETRY",
-    Scheduled "SCHEDULED",
-    Stale "STALE",
-    Unchanged "UNCHANGED",
-}
-
-/// The word of a status reply; none if the answer is data.
-pub(super) fn status(answer: &Value) -> Option<Word> {
-    match answer {
-        Value::Okay => Some(Word::Ok),
-        Value::SimpleString(text) => Word::of(text),
-        _ => None,
-    }
-}
-
-fn unknown(what: &str) -> StoreError {
-    StoreError::Backend(format!("unknown answer of a script: {what}"))
-}
-
-fn state_of(word: &str) -> Result<State, StoreError> {
-    State::ALL.into_iter().find(|s| s.word() == word).ok_or_else(|| unknown("a state"))
-}
-
-/// One line of an outcome text: `<count> <WORD> <details>`.
-pub(super) struct Line<'a> {
-    count: usize,
-    word: Word,
-    details: Vec<&'a str>,
-}
-
-/// The outcomes of a batch, a line a run.
-pub(super) fn lines(answer: &Value) -> Result<Vec<Line<'_>>, StoreError> {
-    let Value::BulkString(bytes) = answer else { return Err(unknown("no outcome text")) };
-    let text = std::str::from_utf8(bytes).map_err(|_| unknown("not UTF-8"))?;
-    text.lines().map(line).collect()
-}
-
-fn line(line: &str) -> Result<Line<'_>, StoreError> {
-    let mut tokens = line.split_ascii_whitespace();
-    let count = tokens.next().and_then(|count| count.parse().ok());
-    let word = tokens.next().and_then(Word::of);
-    match (count, word) {
-        (Some(count), Some(word)) => Ok(Line { count, word, details: tokens.collect() }),
-        _ => Err(unknown("not `<count> <WORD>`")),
-    }
-}
-
-/// The script made the queue: it is to be registered.
-pub(super) fn made(lines: &[Line<'_>]) -> bool {
-    lines.iter().any(|line| line.word == Word::Made)
-}
-
-/// An atomic batch was refused: the offender's index, if it is one job, and its line.
-pub(super) fn refusal<'a>(lines: &'a [Line<'a>]) -> Option<(Option<usize>, &'a Line<'a>)> {
-    let (first, offender) = (lines.first()?, lines.get(1)?);
-    let index = first.details.first().and_then(|index| index.parse().ok());
-    (first.word == Word::Refused).then_some((index, offender))
-}
-
-/// One result per item. `decide` gives the word a meaning for the verb; a word that it does not
-/// know is `Backend`. There may be fewer results than `ids`, if the script says it ends early.
-pub(super) fn outcomes<T>(
-    lines: &[Line<'_>],
-    ids: &[&JobId],
-    decide: impl Fn(&Line<'_>, &JobId) -> Result<T, StoreError>,
-) -> Result<Outcomes<T>, StoreError> {
-    let total: usize = lines.iter().map(|line| line.count).sum();
-    if total > ids.len() {
-        return Err(unknown("more outcomes than jobs"));
-    }
-    let runs = lines.iter().flat_map(|line| std::iter::repeat_n(line, line.count));
-    Ok(ids.iter().zip(runs).map(|(id, line)| decide(line, id)).collect())
-}
-
-/// What became of a job that was enqueued.
-pub(super) fn enqueued(
-    queue: &QueueName,
-    line: &Line<'_>,
-    id: &JobId,
-) -> Result<Enqueued, StoreError> {
-    let number = |i: usize| line.details.get(i).and_then(|n| n.parse::<u64>().ok());
-    let admitted = |state, existing| Ok(Enqueued { id: id.clone(), state, existing });
-    match (line.word, &*line.details) {
-        (Word::Pending, []) => admitted(Some(State::Pending), false),
-        (Word::Scheduled, []) => admitted(Some(State::Scheduled), false),
-        (Word::Existing, [gone]) if Word::of(gone) == Some(Word::Gone) => admitted(None, true),
-        (Word::Existing, [state]) => admitted(Some(state_of(state)?), true),
-        (Word::Quarantined, [fingerprint]) => {
-            Err(StoreError::Quarantined { fingerprint: (*fingerprint).to_owned() })
-        }
-        (Word::Invalid, ["deadline"]) => {
-            Err(StoreError::Invalid("deadline: is past by the store's clock".into()))
-        }
-        (Word::Conflict, []) => Err(StoreError::IdConflict { job_id: id.to_string() }),
-        (Word::Duplicate, [existing_id, replaced]) => Err(StoreError::Duplicate {
-            existing_id: (*existing_id).to_owned(),
-            replaced: *replaced == "1",
-        }),
-        (Word::Backpressure, [_, _, _]) => match (number(0), number(1), number(2)) {
-            (Some(limit), Some(current), Some(incoming)) => {
-                Err(StoreError::Backpressure { queue: queue.to_string(), limit, current, incoming })
-            }
-            _ => Err(unknown("BACKPRESSURE without numbers")),
-        },
-        (Word::Invalid, ["record"]) => {
-            Err(StoreError::Invalid("record: not one that a script can read".into()))
-        }
-        _ => Err(unknown("a word that enqueue does not have")),
-    }
-}
-
-/// A fenced verb that was done or refused.
-pub(super) fn fenced(line: &Line<'_>, id: &JobId) -> Result<(), StoreError> {
-    match line.word {
-        Word::Ok => Ok(()),
-        Word::Stale => Err(StoreError::LeaseRejected { job_id: id.to_string() }),
-        _ => Err(unknown("a word that a fenced verb does not have")),
-    }
-}
-
-/// Where a failed job went.
-pub(super) fn retried(line: &Line<'_>, id: &JobId) -> Result<State, StoreError> {
-    match line.word {
-        Word::Retry => Ok(State::Retry),
-        Word::Archived => Ok(State::Archived),
-        _ => fenced(line, id).and(Err(unknown("a word that retry does not have"))),
-    }
-}
-
-/// What an operator's verb did.
-pub(super) fn operated(
-    operation: Operation,
-    line: &Line<'_>,
-    id: &JobId,
-) -> Result<Change, StoreError> {
-    match (line.word, &*line.details) {
-        (Word::Missing, []) => Err(StoreError::NotFound(format!("job {id}"))),
-        (Word::Forbidden, [state]) => Err(operation.forbidden(state_of(state)?)),
-        (Word::Expired, []) => {
-            Err(StoreError::Invalid("deadline: is past; rerun needs one to come".into()))
-        }
-        (Word::Quarantined, [fingerprint]) => {
-            Err(StoreError::Quarantined { fingerprint: (*fingerprint).to_owned() })
-        }
-        (Word::Duplicate, [existing_id, _]) => {
-            Err(StoreError::Duplicate { existing_id: (*existing_id).to_owned(), replaced: false })
-        }
-        _ => changed(line),
-    }
-}
-
-fn changed(line: &Line<'_>) -> Result<Change, StoreError> {
-    match line.word {
-        Word::Changed => Ok(Change::Changed),
-        Word::Unchanged => Ok(Change::Unchanged),
-        _ => Err(unknown("a word that an operator's verb does not have")),
-    }
-}
-
-/// Whether a fingerprint was put into quarantine.
-pub(super) fn quarantined(lines: &[Line<'_>]) -> Result<Change, StoreError> {
-    let line = lines.iter().find(|line| line.count == 1).ok_or_else(|| unknown("no outcome"))?;
-    changed(line)
-}
-
-/// Whether a queue was deleted; one that was not there counts as deleted.
-pub(super) fn queue_deleted(lines: &[Line<'_>]) -> Result<(), StoreError> {
-    match lines {
-        [Line { word: Word::Ok | Word::Missing, .. }] => Ok(()),
-        [Line { word: Word::Refused, details, .. }] => {
-            let left = details.first().unwrap_or(&"some");
-            Err(StoreError::Invalid(format!("unfinished: {left}; must be 0 unless forced")))
-        }
-        _ => Err(unknown("a word that delete does not have")),
-    }
-}
-
-/// One slice of a release: whether the fingerprint was closed, and how many to pass over next.
-pub(super) fn released(answer: &Value) -> Result<(bool, Released, Option<u64>), StoreError> {
-    let Value::BulkString(bytes) = answer else { return Err(unknown("no release")) };
-    let text = std::str::from_utf8(bytes).map_err(|_| unknown("not UTF-8"))?;
-    let parts: Vec<_> = text.split(' ').collect();
-    let [closed, released, archived, next] = *parts else { return Err(unknown("no release")) };
-    let slice = Released { released: number(released)?, archived: number(archived)? };
-    Ok((closed == "1", slice, if next == "-" { None } else { Some(number(next)?) }))
-}
 
 /// Takes an array reply apart, element by element.
 struct Elements(std::vec::IntoIter<Value>);
@@ -292,7 +70,7 @@ impl Elements {
     }
 }
 
-fn number<T: std::str::FromStr>(text: &str) -> Result<T, StoreError> {
+pub(super) fn number<T: std::str::FromStr>(text: &str) -> Result<T, StoreError> {
     text.parse().map_err(|_| unknown("no number"))
 }
 
@@ -314,7 +92,10 @@ fn envelope(
 }
 
 /// What a claim handed over.
-pub(super) fn claim(queue: &QueueName, answer: Value) -> Result<Claim, StoreError> {
+pub(in crate::store::redis) fn claim(
+    queue: &QueueName,
+    answer: Value,
+) -> Result<Claim, StoreError> {
     let mut reply = Elements::of(answer)?;
     let fence = Fence(number(&reply.text()?)?);
     let lease_expires_at = Timestamp::from_millis(reply.count()?);
@@ -336,7 +117,7 @@ pub(super) fn claim(queue: &QueueName, answer: Value) -> Result<Claim, StoreErro
 }
 
 /// One slice of a sweep, and whether it was full.
-pub(super) fn swept(answer: Value) -> Result<(Swept, bool), StoreError> {
+pub(in crate::store::redis) fn swept(answer: Value) -> Result<(Swept, bool), StoreError> {
     let mut reply = Elements::of(answer)?;
     let again = reply.int()? == 1;
     let swept = Swept {
@@ -352,7 +133,11 @@ pub(super) fn swept(answer: Value) -> Result<(Swept, bool), StoreError> {
 }
 
 /// Everything known of a job.
-pub(super) fn job(queue: &QueueName, id: &JobId, answer: Value) -> Result<JobInfo, StoreError> {
+pub(in crate::store::redis) fn job(
+    queue: &QueueName,
+    id: &JobId,
+    answer: Value,
+) -> Result<JobInfo, StoreError> {
     if status(&answer) == Some(Word::Missing) {
         return Err(StoreError::NotFound(format!("job {id}")));
     }
@@ -418,7 +203,10 @@ fn ending(text: &str) -> Result<Option<Ending>, StoreError> {
 }
 
 /// A queue's counters.
-pub(super) fn queue(queue: &QueueName, answer: Value) -> Result<QueueInfo, StoreError> {
+pub(in crate::store::redis) fn queue(
+    queue: &QueueName,
+    answer: Value,
+) -> Result<QueueInfo, StoreError> {
     if status(&answer) == Some(Word::Missing) {
         return Err(StoreError::NotFound(format!("queue {queue}")));
     }
@@ -443,7 +231,7 @@ pub(super) fn queue(queue: &QueueName, answer: Value) -> Result<QueueInfo, Store
 }
 
 /// The queue that a wake token was taken from: `[key, token]`, or nil after the timeout.
-pub(super) fn woken(answer: Value) -> Result<Option<String>, StoreError> {
+pub(in crate::store::redis) fn woken(answer: Value) -> Result<Option<String>, StoreError> {
     match answer {
         Value::Nil => Ok(None),
         answer => Elements::of(answer)?.text().map(Some),
@@ -451,7 +239,7 @@ pub(super) fn woken(answer: Value) -> Result<Option<String>, StoreError> {
 }
 
 /// The members of the set of queues, sorted. A name that no queue can have is somebody else's.
-pub(super) fn queues(answer: Value) -> Result<Vec<QueueName>, StoreError> {
+pub(in crate::store::redis) fn queues(answer: Value) -> Result<Vec<QueueName>, StoreError> {
     let mut names = Elements::of(answer)?;
     let mut queues = Vec::new();
     while names.0.len() > 0 {
@@ -462,7 +250,7 @@ pub(super) fn queues(answer: Value) -> Result<Vec<QueueName>, StoreError> {
 }
 
 /// A page of a listing.
-pub(super) fn page(queue: &QueueName, answer: Value) -> Result<Page, StoreError> {
+pub(in crate::store::redis) fn page(queue: &QueueName, answer: Value) -> Result<Page, StoreError> {
     let mut reply = Elements::of(answer)?;
     let cursor = Some(reply.text()?).filter(|cursor| !cursor.is_empty());
     let mut jobs = Vec::with_capacity(reply.0.len() / 3);
@@ -479,7 +267,9 @@ pub(super) fn page(queue: &QueueName, answer: Value) -> Result<Page, StoreError>
 }
 
 /// A slice of the fingerprints in quarantine, and where the next one begins.
-pub(super) fn quarantines(answer: Value) -> Result<(Option<String>, Vec<Quarantine>), StoreError> {
+pub(in crate::store::redis) fn quarantines(
+    answer: Value,
+) -> Result<(Option<String>, Vec<Quarantine>), StoreError> {
     let mut reply = Elements::of(answer)?;
     let cursor = Some(reply.text()?).filter(|cursor| cursor != "0");
     let mut slice = Vec::new();
@@ -514,7 +304,7 @@ fn quarantine(fingerprint: &str, line: &str) -> Option<Quarantine> {
 }
 
 /// Counters by day; `width` of them follow each day's name.
-pub(super) fn days(answer: Value) -> Result<Vec<Day>, StoreError> {
+pub(in crate::store::redis) fn days(answer: Value) -> Result<Vec<Day>, StoreError> {
     let mut reply = Elements::of(answer)?;
     let mut days = Vec::new();
     while reply.0.len() > 0 {
