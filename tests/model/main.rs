@@ -20,8 +20,11 @@ mod steps;
 use pair::Rig;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
-/// Takes well under a minute in the dev profile.
-const SEQUENCES: u32 = 500;
+/// Takes about a minute in the dev profile.
+const SEQUENCES: u32 = 1_500;
+/// In CI the sequences are the same at every run: a red one is the change's doing. Everybody's own run
+/// begins elsewhere, and so finds what nobody has thought of.
+const SEED_IN_CI: u64 = 2_026;
 
 fn from_env<T: std::str::FromStr>(name: &str) -> Option<T> {
     let text = std::env::var(name).ok()?;
@@ -30,7 +33,9 @@ fn from_env<T: std::str::FromStr>(name: &str) -> Option<T> {
 
 #[test]
 fn the_stores_are_equal() {
-    let seed = from_env("SPRAG_MODEL_SEED").unwrap_or_else(|| fastrand::u64(..));
+    let in_ci = std::env::var_os("CI").is_some();
+    let fresh = || if in_ci { SEED_IN_CI } else { fastrand::u64(..) };
+    let seed = from_env("SPRAG_MODEL_SEED").unwrap_or_else(fresh);
     let cases = from_env("SPRAG_MODEL_SEQUENCES").unwrap_or(SEQUENCES);
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
