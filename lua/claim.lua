@@ -140,13 +140,13 @@ local ghosts_used, ghost_left, trims = 0, {}, {}
 
 -- Entries of an id with ghosts are skipped first come, first skipped; a marked one only if the job
 -- is not pending.
-local function is_ghost(priority, id, marked)
+local function is_ghost(priority, id, marked, record)
   if (tonumber(settings[3]) or 0) <= 0 then
     return false
   end
   local name = priority .. ':' .. id
   local left = ghost_left[name] or (tonumber(call('HGET', ghosts, name)) or 0)
-  if left <= 0 or marked and not place_of(id) then
+  if left <= 0 or marked and record and not place_of(id) then
     return false
   end
   ghost_left[name] = left - 1
@@ -161,7 +161,7 @@ end
 
 local function judge(priority, entry, record)
   local id = id_of(entry)
-  if is_ghost(priority, id, id ~= entry) then
+  if is_ghost(priority, id, id ~= entry, record) then
     return
   end
   if not record then

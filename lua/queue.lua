@@ -5,7 +5,7 @@
 --        quarantined, unfinished, limit (-1 none), paused (0|1), oldest pending's age in ms (-1
 --        none), completed and failed today; MISSING
 -- Cost: 10 commands, and 3 per lane in use; up to 100 more where ghosts stand in front
--- Uses: clock day lanes
+-- Uses: clock text day lanes state
 local jobs, meta, active, scheduled, retry, completed, archived, cancelled, quarantined, stats,
   ghosts = unpack(KEYS)
 
@@ -25,13 +25,14 @@ end
 local function oldest_in(priority)
   local entries, skip = call('LRANGE', lane(priority), any_ghosts and -100 or -1, -1), {}
   for i = #entries, 1, -1 do
-    local id = string.match(entries[i], '^ ?(.*)$')
+    local id = id_of(entries[i])
     local name = priority .. ':' .. id
+    local record = call('HGET', jobs, id)
     skip[id] = skip[id] or any_ghosts and tonumber(call('HGET', ghosts, name)) or 0
-    if skip[id] > 0 then
+    local in_front = id ~= entries[i] and record and not place_of(id)
+    if skip[id] > 0 and not in_front then
       skip[id] = skip[id] - 1
     else
-      local record = call('HGET', jobs, id)
       return record and due_since(record)
     end
   end

@@ -109,3 +109,12 @@ async fn a_job_with_a_ghost_is_on_one_of_the_pages() {
     let pages = Call::List { state: State::Pending, kind: None, limit: 1 };
     equal([enqueue(job(0)), all, enqueue(job(1)), again, pages]).await;
 }
+
+#[tokio::test]
+async fn an_entry_run_to_the_front_and_deleted_is_skipped_and_counted_for_nothing() {
+    let delete = || Call::Operate(Operation::Delete, vec![0]);
+    let later = Job { due: At::In(HOUR), ..job(0) };
+    let run = Call::Operate(Operation::Run, vec![0]);
+    equal([enqueue(job(0)), delete(), enqueue(later), run, delete(), enqueue(job(1)), claim(1)])
+        .await;
+}
