@@ -177,3 +177,26 @@ async fn on_a_terminal_it_is_asked_for() {
         assert_eq!(sprag.object(&["queue", "show", "q"])["pending"], pending);
     }
 }
+
+#[tokio::test]
+async fn a_wait_ends_with_the_job_and_says_how_it_ended() {
+    let sprag = Program::start().await;
+    for id in ["done", "stopped", "waiting"] {
+        sprag.object(&["enqueue", "q", "k", "1", "--id", id, "--retention", "1h"]);
+    }
+    let held = sprag.claim("q");
+    let fence = held["fence"].to_string();
+    let mut wait = sprag.command(&["--json", "job", "wait", "q", "done"]);
+    let waiting = std::thread::spawn(move || crate::program::run(&mut wait));
+    sprag.object(&["complete", "q", "done", "--fence", &fence]);
+    let waited = waiting.join().expect("no panic");
+    assert_eq!(waited.code, 0, "{waited:?}");
+    assert_eq!(waited.objects()[0]["state"], "completed");
+
+    sprag.object(&["job", "cancel", "q", "stopped"]);
+    let waited = sprag.run(&["--json", "job", "wait", "q", "stopped"]);
+    assert_eq!((waited.code, &waited.objects()[0]["state"]), (1, &json!("cancelled")));
+    let waited = sprag.run(&["--json", "job", "wait", "q", "waiting", "--timeout", "60ms"]);
+    assert!(waited.code == 1 && waited.stderr.contains("60ms"), "{waited:?}");
+    assert_eq!(sprag.run(&["--json", "job", "wait", "q", "nobody"]).code, 3);
+}

@@ -3,6 +3,7 @@
 mod list;
 mod show;
 mod steer;
+mod wait;
 
 use crate::{args::Global, fail::Failure};
 use sprag::{JobId, QueueName, store::Operation};
@@ -19,6 +20,7 @@ pub(crate) enum Verb {
         #[arg(long)]
         payload: bool,
     },
+    Wait(wait::Args),
     /// Stop a job, also while it runs: its holder's fence is superseded
     Cancel(steer::Args),
     /// Start a completed, archived or cancelled job again
@@ -39,6 +41,7 @@ pub(crate) async fn job(global: &Global, verb: Verb) -> Result<ExitCode, Failure
         Verb::Show { queue, id, payload } => {
             return show::show(global, &queue, &id, payload).await.map(|()| ExitCode::SUCCESS);
         }
+        Verb::Wait(args) => return wait::wait(global, args).await,
         Verb::Cancel(args) => (Operation::Cancel, args),
         Verb::Rerun(args) => (Operation::Rerun, args),
         Verb::Run(args) => (Operation::Run, args),
