@@ -30,7 +30,8 @@ use std::time::Duration;
 /// One result per item of the slice that was handed in, in its order.
 pub type Outcomes<T> = Vec<Result<T, StoreError>>;
 
-/// Crashes of a job before it is no longer put back at once: the first costs nothing.
+/// How long a job waits after its second crash; four times as long after each further one. After the
+/// first it is put back at once.
 pub(crate) const CRASH_BACKOFF: Duration = Duration::from_secs(5);
 /// How long an archived job is kept unless its own retention is longer.
 pub(crate) const ARCHIVED_RETENTION: Duration = Duration::from_secs(90 * 24 * 3600);

@@ -90,7 +90,10 @@ impl Fetcher {
             // again, if that can be done in a moment; else the next sweep sees its jobs.
             blocked.abort();
             let wakes = self.sources.iter().map(|source| self.shared.store.wake(&source.queue));
-            let _ = tokio::time::timeout(PUT_BACK, join_all(wakes)).await;
+            let left = tokio::time::timeout(PUT_BACK, join_all(wakes)).await;
+            if !left.is_ok_and(|left| left.iter().all(Result::is_ok)) {
+                tracing::info!("wake tokens not put back; the next sweep of another worker looks");
+            }
         }
     }
 
