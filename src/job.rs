@@ -1,6 +1,9 @@
 //! A job's Rust type.
 
-use crate::model::{Codec, StoreError, Unique};
+use crate::{
+    model::{Codec, Envelope, StoreError, Unique},
+    worker::BoxError,
+};
 use serde::{Serialize, de::DeserializeOwned};
 use std::time::Duration;
 
@@ -16,13 +19,16 @@ use std::time::Duration;
 /// }
 /// ```
 pub trait Job: Serialize + DeserializeOwned + Send + 'static {
-    /// The type's name and dispatch key; never change it while jobs of it wait.
+    /// The type's name and dispatch key. Whoever changes it lists the old one in
+    /// [`ALIASES`](Job::ALIASES) while jobs of it wait.
     const KIND: &'static str;
+    /// Other kinds that its handler runs as well: its former names.
+    const ALIASES: &'static [&'static str] = &[];
     /// Where its jobs go unless the producer says otherwise.
     const QUEUE: &'static str = "default";
     /// How payloads are encoded.
     const CODEC: Codec = Codec::MsgPack;
-    /// The version of this type, for the day on which its fields change.
+    /// The version of this type's fields: see [`upgrade`](Job::upgrade).
     const VERSION: u32 = 1;
     /// 0 to 9, higher first.
     const PRIORITY: u8 = 4;
@@ -30,12 +36,91 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
     const MAX_ATTEMPTS: u32 = 25;
     /// How long one attempt may take.
     const TIMEOUT: Option<Duration> = None;
+    /// How long after it was enqueued a job is worth running; then it is archived as `expired`.
+    const DEADLINE: Option<Duration> = None;
     /// How long a completed job, and its result, is kept.
     const RETENTION: Option<Duration> = None;
 
     /// The unique key of this job, if it has one.
     fn unique(&self) -> Option<Unique> {
         None
+    }
+
+    /// How long to wait after the attempt of this number (from 1) failed; none: as the worker
+    /// [says](crate::worker::WorkerBuilder::backoff).
+    fn backoff(attempt: u32) -> Option<Duration> {
+        let _ = attempt;
+        None
+    }
+
+    /// Makes a job of a payload of another version than [`VERSION`](Job::VERSION). Unless written
+    /// otherwise it is read as if it were of this one: enough for new fields with a default.
+    ///
+    /// ```
+    /// use sprag::{Job, job::Payload, worker::BoxError};
+    /// # #[derive(serde::Serialize, serde::Deserialize)]
+    /// struct Greet { name: String, formal: bool }
+    /// # #[derive(serde::Deserialize)]
+    /// struct GreetV1 { first: String, last: String }
+    ///
+    /// impl Job for Greet {
+    ///     const KIND: &'static str = "greet";
+    ///     const VERSION: u32 = 2;
+    ///
+    ///     fn upgrade(payload: Payload<'_>) -> Result<Self, BoxError> {
+    ///         match payload.version() {
+    ///             1 => {
+    ///                 let GreetV1 { first, last } = payload.decode()?;
+    ///                 Ok(Self { name: format!("{first} {last}"), formal: false })
+    ///             }
+    ///             _ => Ok(payload.decode()?),
+    ///         }
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// Any: the job is archived as `undecodable`, with the error. A payload of a later version is
+    /// snoozed for another worker, as it is when a deployment is under way.
+    fn upgrade(payload: Payload<'_>) -> Result<Self, BoxError> {
+        Ok(payload.decode()?)
+    }
+}
+
+/// A payload as it was enqueued.
+#[derive(Debug, Clone, Copy)]
+pub struct Payload<'a> {
+    version: u32,
+    codec: Codec,
+    bytes: &'a [u8],
+}
+
+/// Why a payload is not of a type.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NotDecoded(String);
+
+impl<'a> Payload<'a> {
+    pub(crate) fn of(envelope: &'a Envelope) -> Self {
+        Self { version: envelope.version(), codec: envelope.codec(), bytes: envelope.payload() }
+    }
+
+    /// The version of the type that it was made of.
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Reads it as a value of this type; all of it must be used.
+    ///
+    /// # Errors
+    /// It is not one, or is raw, without any type.
+    pub fn decode<T: DeserializeOwned>(&self) -> Result<T, NotDecoded> {
+        decode(self.codec, self.bytes).map_err(NotDecoded)
     }
 }
 
@@ -58,7 +143,7 @@ pub(crate) fn encode<T: Serialize>(codec: Codec, payload: &T) -> Result<Vec<u8>,
 const MAX_DEPTH: usize = 64;
 
 /// Decodes a payload; all of it must be used.
-pub(crate) fn decode<T: DeserializeOwned>(codec: Codec, payload: &[u8]) -> Result<T, String> {
+fn decode<T: DeserializeOwned>(codec: Codec, payload: &[u8]) -> Result<T, String> {
     match codec {
         Codec::MsgPack => {
             let mut decoder = rmp_serde::Deserializer::new(payload);

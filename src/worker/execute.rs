@@ -1,18 +1,22 @@
-//! One job's run: decode → admit → run → judge → settle.
+//! One job's run: admit → run → judge → settle.
 
 use super::{
-    Context, Shared,
-    handler::{Said, VerdictKind, chain, verdict},
+    CancelReason, Context, Shared,
+    attempt::{Limits, Ran, attempt},
+    backoff::{Backoff, about, in_bounds},
+    handler::{Entry, VerdictKind, chain, verdict},
+    meters::{self, Meter},
     settle::{Settlement, Unsettled},
 };
 use crate::{
-    model::QueueName,
-    store::{Archive, ArchiveReason, Claimed, Complete, Held, Retry, Snooze},
+    model::When,
+    store::{Archive, ArchiveReason, Complete, Held, Retry, Snooze},
+    trace::TraceParent,
 };
-use futures_util::FutureExt;
-use std::{any::Any, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{sync::Arc, time::{Duration, Instant}};
 use tokio::sync::{OwnedSemaphorePermit, SemaphorePermit};
-use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+use tracing::Instrument;
 
 /// A job with so many crashes is suspected of having killed its workers.
 const SUSPECT_CRASHES: u32 = 2;
@@ -22,50 +26,34 @@ const SUSPECT_SNOOZE: Duration = Duration::from_secs(2);
 const NO_HANDLER_SNOOZE: Duration = Duration::from_secs(5);
 
 /// Runs one job and hands its settlement on. The slot is free as soon as that is taken.
-pub(super) async fn execute(
-    shared: Arc<Shared>,
-    queue: QueueName,
-    claimed: Claimed,
-    cancelled: CancellationToken,
-    slot: OwnedSemaphorePermit,
-) {
-    let held = Held { id: claimed.id.clone(), fence: claimed.fence };
-    let settlement = run(&shared, &queue, &held, claimed, cancelled).await;
+pub(super) async fn execute(shared: Arc<Shared>, context: Context, slot: OwnedSemaphorePermit) {
+    let unsettled = run(&shared, context).await;
     // The receiver outlives all runs.
-    let _ = shared.unsettled.send(Unsettled { queue, held, settlement }).await;
+    let _ = shared.unsettled.send(unsettled).await;
     drop(slot);
 }
 
-async fn run(
-    shared: &Shared,
-    queue: &QueueName,
-    held: &Held,
-    claimed: Claimed,
-    cancelled: CancellationToken,
-) -> Settlement {
-    let (envelope, enqueued_at) = match &claimed.envelope {
-        Ok(decoded) => decoded.clone(),
-        Err(why) => return undecodable(held, why.to_string()),
+/// Runs one job. Answers what is to be told to the store.
+pub(super) async fn run(shared: &Shared, context: Context) -> Unsettled {
+    let Some(entry) = shared.handlers.get(context.kind()) else {
+        return unhandled(context, "no handler for this kind");
     };
-    let Some(handler) = shared.handlers.get(envelope.kind()) else {
-        tracing::warn!(%queue, job_id = %held.id, kind = %envelope.kind(), "no handler; snoozed");
-        return snooze(held, about(NO_HANDLER_SNOOZE));
-    };
+    let meter = shared.meters.of(context.queue(), &entry.label);
     // Suspects run apart, one at a time: a poison job drags at most one other suspect along.
-    let Some(_alone) = admit(shared, claimed.crash) else {
-        tracing::info!(%queue, job_id = %held.id, "runs apart from other suspects; snoozed");
-        return snooze(held, about(SUSPECT_SNOOZE));
+    let Some(_alone) = admit(shared, context.crash()) else {
+        tracing::info!(queue = %context.queue(), job_id = %context.id(),
+            "runs apart from other suspects; snoozed");
+        let settlement = snooze(held(&context), about(SUSPECT_SNOOZE));
+        return Unsettled { context, settlement, meter: Some(meter) };
     };
-    let timeout = envelope.timeout();
-    let context = Context::new(&claimed, envelope, enqueued_at, cancelled.clone());
-    let attempt = claimed.attempt + 1;
-    // Even making the future may panic: it decodes the user's type.
-    let running = AssertUnwindSafe(async { handler(claimed, context).await }).catch_unwind();
-    let said = tokio::select! {
-        said = within(timeout, running) => said,
-        () = shared.abort.cancelled() => return Settlement::Requeue(held.clone()),
-    };
-    judge(shared, queue, held, attempt, said, &cancelled)
+    let ran = attempt_at(shared, &context, entry, &meter).await;
+    if let Some(reason) = context.cancel_reason() {
+        meters::cancelled(context.queue(), reason);
+    }
+    match judge(shared, &context, entry, ran) {
+        Some(settlement) => Unsettled { context, settlement, meter: Some(meter) },
+        None => unhandled(context, "its payload is of a later version"),
+    }
 }
 
 /// Lets a job run: at once, or, if it is a suspect, only when no other suspect does.
@@ -76,98 +64,103 @@ fn admit(shared: &Shared, crash: u32) -> Option<Option<SemaphorePermit<'_>>> {
     shared.suspects.try_acquire().ok().map(Some)
 }
 
-fn about(delay: Duration) -> Duration {
-    delay.mul_f64(0.8 + 0.4 * fastrand::f64())
-}
-
-type Ran = Result<Said, Box<dyn Any + Send>>;
-
-/// The attempt, ended at its timeout: what it still awaits is dropped.
-async fn within(timeout: Option<Duration>, running: impl Future<Output = Ran>) -> Ran {
-    let Some(timeout) = timeout else { return running.await };
-    tokio::time::timeout(timeout, running)
-        .await
-        .unwrap_or_else(|_| Ok(Said::Failed(format!("timed out after {timeout:?}").into())))
-}
-
-fn judge(
-    shared: &Shared,
-    queue: &QueueName,
-    held: &Held,
-    attempt: u32,
-    said: Ran,
-    cancelled: &CancellationToken,
-) -> Settlement {
-    let error = match said {
-        Ok(Said::Done(result)) => {
-            return Settlement::Complete(Complete { held: held.clone(), result });
-        }
-        Ok(Said::Undecodable(why)) => return undecodable(held, why),
-        Ok(Said::Failed(error)) => error,
-        Err(panic) => format!("panicked: {}", panic_text(&*panic)).into(),
+async fn attempt_at(shared: &Shared, context: &Context, entry: &Entry, meter: &Meter) -> Ran {
+    let envelope = context.envelope();
+    let due_at = match envelope.run_at() {
+        When::At(due) => due.max(context.enqueued_at()),
+        _ => context.enqueued_at(),
     };
-    // A handler that was told to stop has not failed by itself: no attempt is spent.
-    if cancelled.is_cancelled() {
-        return Settlement::Requeue(held.clone());
+    meter.waited(context.claimed_at().since(due_at));
+    let limits = Limits {
+        timeout: envelope.timeout().or(shared.timeout),
+        deadline: match envelope.deadline() {
+            Some(When::At(deadline)) => Some(deadline.since(context.claimed_at())),
+            _ => None,
+        },
+        grace: shared.cancel_grace,
+    };
+    let span = tracing::info_span!("job", queue = %context.queue(), kind = %context.kind(),
+        job_id = %context.id(), attempt = context.attempt() + 1, fence = %context.fence(),
+        traceparent = context.traceparent().map(tracing::field::display));
+    let handler = entry.run.clone().oneshot(context.clone());
+    let handler = TraceParent::scope(context.traceparent(), handler).instrument(span);
+    meter.running.increment(1);
+    let started = Instant::now();
+    let ran = attempt(handler, context.cancellation(), limits, &shared.abort).await;
+    meter.ran(started.elapsed());
+    meter.running.decrement(1);
+    ran
+}
+
+/// What the attempt means for the job. None: it is not this worker's.
+fn judge(shared: &Shared, context: &Context, entry: &Entry, ran: Ran) -> Option<Settlement> {
+    let held = held(context);
+    let stopped = context.cancel_reason();
+    let error = match ran {
+        Ran::Said(Ok(answer)) => {
+            return Some(Settlement::Complete(Complete { held, result: answer.0 }));
+        }
+        Ran::Said(Err(error)) => error,
+        Ran::Panicked(text) => format!("panicked: {text}").into(),
+        Ran::GivenUp { reason, runaway: false } => format!("given up: {reason}").into(),
+        Ran::GivenUp { reason, runaway: true } => {
+            tracing::error!(queue = %context.queue(), kind = %context.kind(), job_id = %held.id,
+                %reason, "a handler does not stop; it is given up and occupies a thread");
+            shared.report().runaways += 1;
+            format!("given up: {reason}; it does not stop").into()
+        }
+    };
+    let mut text = chain(&error);
+    match stopped {
+        // It has not failed by itself: no attempt is spent.
+        Some(CancelReason::LeaseLost | CancelReason::Operator | CancelReason::Shutdown) => {
+            return Some(Settlement::Requeue(held));
+        }
+        Some(CancelReason::Timeout) => {
+            let timeout = context.envelope().timeout().or(shared.timeout).unwrap_or_default();
+            text = format!("timed out after {timeout:?}: {text}");
+        }
+        Some(CancelReason::Deadline) => text = format!("its deadline has passed: {text}"),
+        None => {}
     }
-    let text = chain(&*error);
-    tracing::warn!(%queue, job_id = %held.id, attempt, error = %text, "attempt failed");
-    match verdict(&*error) {
+    let attempt = context.attempt() + 1;
+    let usual = || entry.after(attempt).unwrap_or_else(|| shared.backoff.after(attempt));
+    let settlement = match verdict(&error) {
+        Some(VerdictKind::Unhandled) => return None,
         Some(VerdictKind::Snooze(delay)) => snooze(held, delay),
         Some(VerdictKind::Discard) => archive(held, ArchiveReason::Discarded, text),
+        Some(VerdictKind::Undecodable) => archive(held, ArchiveReason::Undecodable, text),
         Some(VerdictKind::RetryIn(delay)) => retry(held, delay, text),
-        None => retry(held, (shared.backoff)(attempt), text),
+        None => retry(held, usual(), text),
+    };
+    if let Some(error) = settlement.error() {
+        tracing::warn!(queue = %context.queue(), kind = %context.kind(), job_id = %context.id(),
+            attempt, error, "attempt failed");
     }
+    Some(settlement)
 }
 
-fn undecodable(held: &Held, why: String) -> Settlement {
-    archive(held, ArchiveReason::Undecodable, why)
+/// Another worker may know it: snoozed, no attempt spent.
+fn unhandled(context: Context, why: &str) -> Unsettled {
+    tracing::warn!(queue = %context.queue(), job_id = %context.id(), kind = %context.kind(), why,
+        "not handled here; snoozed for a worker that knows it");
+    meters::unhandled(context.queue());
+    let settlement = snooze(held(&context), about(NO_HANDLER_SNOOZE));
+    Unsettled { context, settlement, meter: None }
 }
 
-fn archive(held: &Held, reason: ArchiveReason, error: String) -> Settlement {
-    Settlement::Archive(Archive { held: held.clone(), reason, error: Some(error) })
+fn held(context: &Context) -> Held {
+    Held { id: context.id().clone(), fence: context.fence() }
 }
 
-fn snooze(held: &Held, delay: Duration) -> Settlement {
-    Settlement::Snooze(Snooze { held: held.clone(), delay: in_bounds(delay) })
+fn archive(held: Held, reason: ArchiveReason, error: String) -> Settlement {
+    Settlement::Archive(Archive { held, reason, error: Some(error) })
 }
 
-fn retry(held: &Held, delay: Duration, error: String) -> Settlement {
-    Settlement::Retry(Retry { held: held.clone(), delay: in_bounds(delay), error })
+fn snooze(held: Held, delay: Duration) -> Settlement {
+    Settlement::Snooze(Snooze { held, delay: in_bounds(delay) })
 }
 
-/// A handler's delay must not keep its job from settling: rounded up to whole ms, within bounds.
-fn in_bounds(delay: Duration) -> Duration {
-    let millis = delay.as_nanos().div_ceil(1_000_000).max(1);
-    let most = crate::model::MAX_DURATION;
-    u64::try_from(millis).map_or(most, |millis| Duration::from_millis(millis).min(most))
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("with a value that is no text")
-}
-
-/// The usual wait after a failed attempt: 15 s + attempt⁴ s, at most a day, ± 15 %. The shape is
-/// Sidekiq's: 25 attempts last about three weeks.
-pub fn backoff(attempt: u32) -> Duration {
-    let seconds = (15.0 + f64::from(attempt.saturating_sub(1)).powi(4)).min(86_400.0);
-    Duration::from_secs_f64(seconds * (0.85 + 0.3 * fastrand::f64()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_wait_grows_is_capped_and_in_bounds() {
-        for (attempt, least, most) in [(1, 12.7, 17.3), (3, 26.3, 35.7), (900, 73_000.0, 99_400.0)]
-        {
-            let seconds = backoff(attempt).as_secs_f64();
-            assert!((least..=most).contains(&seconds), "{attempt}: {seconds}");
-        }
-        assert_eq!(in_bounds(Duration::ZERO), Duration::from_millis(1));
-        assert_eq!(in_bounds(Duration::from_micros(1_001)), Duration::from_millis(2));
-        assert_eq!(in_bounds(Duration::MAX), crate::model::MAX_DURATION);
-    }
+fn retry(held: Held, delay: Duration, error: String) -> Settlement {
+    Settlement::Retry(Retry { held, delay: in_bounds(delay), error })
 }
