@@ -43,10 +43,7 @@ async fn run(
     claimed: Claimed,
     cancelled: CancellationToken,
 ) -> Settlement {
-    let (envelope, enqueued_at) = match &claimed.envelope {
-        Ok(decoded) => decoded.clone(),
-        Err(why) => return undecodable(held, why.to_string()),
-    };
+    let (envelope, enqueued_at) = (claimed.envelope.clone(), claimed.enqueued_at);
     let Some(handler) = shared.handlers.get(envelope.kind()) else {
         tracing::warn!(%queue, job_id = %held.id, kind = %envelope.kind(), "no handler; snoozed");
         return snooze(held, about(NO_HANDLER_SNOOZE));

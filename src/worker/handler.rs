@@ -92,10 +92,7 @@ impl Handlers {
         E: Into<Box<dyn Error + Send + Sync>>,
     {
         let run = move |claimed: Claimed, context: Context| -> BoxFuture<'static, Said> {
-            let Ok((envelope, _)) = claimed.envelope else {
-                let said = Said::Undecodable("the record cannot be decoded".into());
-                return Box::pin(std::future::ready(said));
-            };
+            let envelope = claimed.envelope;
             let job = match job::decode::<J>(envelope.codec(), envelope.payload()) {
                 Ok(job) => job,
                 Err(why) => return Box::pin(std::future::ready(Said::Undecodable(why))),
