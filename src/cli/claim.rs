@@ -46,11 +46,8 @@ pub(crate) async fn claim(global: &Global, args: Args) -> Result<(), Failure> {
 }
 
 fn row(job: &Claimed) -> [String; 4] {
-    let (kind, payload) = match &job.envelope {
-        Ok((envelope, _)) => (envelope.kind().to_string(), Shown::of(envelope).text().to_owned()),
-        Err(why) => ("?".to_owned(), why.to_string()),
-    };
-    [job.id.to_string(), job.fence.to_string(), kind, out::cut(&payload, 60)]
+    let (kind, payload) = (job.envelope.kind().to_string(), Shown::of(&job.envelope));
+    [job.id.to_string(), job.fence.to_string(), kind, out::cut(payload.text(), 60)]
 }
 
 #[derive(Serialize)]
@@ -62,17 +59,13 @@ struct Answer<'a> {
     crash: u32,
     lease_expires_at: u64,
     #[serde(flatten)]
-    envelope: Option<EnvelopeFields<'a>>,
+    envelope: EnvelopeFields<'a>,
     #[serde(flatten)]
-    payload: Option<Shown>,
-    /// Why the record cannot be decoded: archive it with --undecodable.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    undecodable: Option<String>,
+    payload: Shown,
 }
 
 impl<'a> Answer<'a> {
     fn of(queue: &'a QueueName, job: &'a Claimed) -> Self {
-        let decoded = job.envelope.as_ref().ok();
         Self {
             id: job.id.as_str(),
             queue: queue.as_str(),
@@ -80,9 +73,8 @@ impl<'a> Answer<'a> {
             attempt: job.attempt,
             crash: job.crash,
             lease_expires_at: job.lease_expires_at.as_millis(),
-            envelope: decoded.map(|(envelope, at)| EnvelopeFields::of(envelope, at.as_millis())),
-            payload: decoded.map(|(envelope, _)| Shown::of(envelope)),
-            undecodable: job.envelope.as_ref().err().map(ToString::to_string),
+            envelope: EnvelopeFields::of(&job.envelope, job.enqueued_at.as_millis()),
+            payload: Shown::of(&job.envelope),
         }
     }
 }

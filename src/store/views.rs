@@ -42,8 +42,10 @@ pub struct Claimed {
     pub crash: u32,
     /// When the lease ends, by the store's clock.
     pub lease_expires_at: Timestamp,
-    /// What was enqueued and when; or why it cannot be decoded: then archive it as undecodable.
-    pub envelope: Result<(Envelope, Timestamp), Undecodable>,
+    /// What was enqueued. A claim hands over no job that cannot be decoded.
+    pub envelope: Envelope,
+    /// When, by the store's clock.
+    pub enqueued_at: Timestamp,
 }
 
 /// What a sweep did, and what it saw.

@@ -1,40 +1,66 @@
 //! Says that this worker is there, for those who look.
 
-use super::{LAST_WORDS, Shared};
+use super::{Shared, control};
 use crate::{
     model::Timestamp,
-    store::{BEAT, WorkerInfo},
+    store::{BEAT, Store, WorkerInfo, WorkerState},
 };
-use std::sync::Arc;
+use std::time::Duration;
+
+/// At its end a worker has so long to leave the list.
+const LEAVE_WITHIN: Duration = Duration::from_millis(500);
 
 /// Beats until it is dropped. Nobody's work depends on it.
-pub(super) async fn beat(shared: Arc<Shared>) {
+pub(super) async fn beat(shared: &Shared, store: &dyn Store) {
     let started_at = Timestamp::now();
     let mut ticks = tokio::time::interval(BEAT);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
-        ticks.tick().await;
-        let info = WorkerInfo {
-            id: shared.id.to_string(),
-            queues: shared.queues.iter().map(|(queue, _)| queue.to_string()).collect(),
-            host: gethostname::gethostname().to_string_lossy().into_owned(),
-            pid: std::process::id(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            concurrency: shared.concurrency,
-            busy: shared.running.count(),
-            started_at,
-            seen_at: started_at,
-            gone: false,
-        };
-        if let Err(error) = shared.store.beat(&info).await {
-            tracing::debug!(%error, "heartbeat failed; trying again");
+        tokio::select! {
+            _ = ticks.tick() => {}
+            // Whoever asked it to be quiet wants to see that it is.
+            () = shared.shutdown.quieted(), if !shared.shutdown.is_quiet() => {}
         }
+        match store.beat(&info(shared, started_at)).await {
+            Ok(wish) => {
+                if let Some(wish) = wish {
+                    control::grant(&shared.shutdown, wish);
+                }
+            }
+            Err(error) => tracing::debug!(%error, "heartbeat failed; trying again"),
+        }
+        let queues: Vec<_> =
+            shared.queues.borrow().iter().map(|(queue, _)| queue.clone()).collect();
+        if let Err(error) = store.register(&queues).await {
+            tracing::debug!(%error, "queues not put on their list; trying again");
+        }
+    }
+}
+
+fn info(shared: &Shared, started_at: Timestamp) -> WorkerInfo {
+    WorkerInfo {
+        id: shared.id.to_string(),
+        queues: shared.queues.borrow().iter().map(|(queue, _)| queue.to_string()).collect(),
+        host: gethostname::gethostname().to_string_lossy().into_owned(),
+        pid: std::process::id(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        state: match (shared.shutdown.is_draining(), shared.shutdown.is_quiet()) {
+            (true, _) => WorkerState::Stopping,
+            (false, true) => WorkerState::Quiet,
+            (false, false) => WorkerState::Running,
+        },
+        concurrency: shared.concurrency,
+        busy: shared.running.count(),
+        jobs: shared.running.told(),
+        started_at,
+        seen_at: started_at,
+        gone: false,
     }
 }
 
 /// Takes this worker off the list, if that is possible at once.
 pub(super) async fn leave(shared: &Shared) {
-    let left = tokio::time::timeout(LAST_WORDS, shared.store.retire(&shared.id)).await;
+    let left = tokio::time::timeout(LEAVE_WITHIN, shared.store().retire(&shared.id)).await;
     if !matches!(left, Ok(Ok(()))) {
         tracing::debug!("could not leave the list of workers; it is told to be gone in a minute");
     }

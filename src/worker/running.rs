@@ -1,27 +1,29 @@
-//! The jobs in this worker's hands, from claim to settled, and the leases on them.
+//! The jobs in this worker's hands, from claim to settled, and what it knows of their leases.
 
-use super::Shared;
+use super::{CancelReason, Context};
 use crate::{
-    model::{JobId, QueueName, StoreError},
-    store::Held,
+    model::{Fence, JobId, QueueName, Timestamp},
+    store::{Held, RunningJob},
 };
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
+
+/// A heartbeat tells of so many jobs.
+const MAX_TOLD: usize = 100;
 
 /// All jobs of this worker that are not settled yet.
 #[derive(Debug, Default)]
 pub(super) struct Running(Mutex<HashMap<(QueueName, JobId), Lease>>);
 
 /// One job's lease as this worker sees it.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Lease {
-    held: Held,
-    cancelled: CancellationToken,
+    context: Context,
+    started_at: Timestamp,
     /// Not extended by then, the handler is told to stop: a tenth before Redis would let go.
     deadline: Instant,
     /// The lease may be another's: the handler was told to stop.
@@ -34,38 +36,30 @@ pub(super) fn trusted(sent: Instant, lease: Duration) -> Instant {
 }
 
 impl Running {
-    /// A job was claimed by a call sent at `sent`. Answers the token that tells its handler to stop.
-    pub(super) fn add(
-        &self,
-        queue: &QueueName,
-        held: Held,
-        deadline: Instant,
-    ) -> CancellationToken {
-        let cancelled = CancellationToken::new();
-        let key = (queue.clone(), held.id.clone());
-        let lease = Lease { held, cancelled: cancelled.clone(), deadline, lost: false };
+    /// A job was claimed; its lease may be trusted until `deadline`.
+    pub(super) fn add(&self, context: &Context, deadline: Instant) {
+        let started_at = Timestamp::now();
+        let lease = Lease { context: context.clone(), started_at, deadline, lost: false };
         // Reclaimed, and claimed anew by this same worker: its first run is not extended any more.
-        if let Some(mut first) = self.lock().insert(key, lease) {
-            first.lose();
+        if let Some(mut first) = self.lock().insert(key(context), lease) {
+            first.lose(CancelReason::LeaseLost);
         }
-        cancelled
     }
 
     /// A job is settled, or its settlement was refused: no longer extended.
-    pub(super) fn remove(&self, queue: &QueueName, held: &Held) {
+    pub(super) fn remove(&self, context: &Context) {
         let mut jobs = self.lock();
-        let key = (queue.clone(), held.id.clone());
         // The same job may have been claimed anew by this worker meanwhile, under another fence.
-        if jobs.get(&key).is_some_and(|lease| lease.held.fence == held.fence) {
-            jobs.remove(&key);
+        if jobs.get(&key(context)).is_some_and(|lease| lease.has(context.fence())) {
+            jobs.remove(&key(context));
         }
     }
 
     /// Whether the lease may be another's.
-    pub(super) fn is_lost(&self, queue: &QueueName, held: &Held) -> bool {
+    pub(super) fn is_lost(&self, context: &Context) -> bool {
         let jobs = self.lock();
-        let lease = jobs.get(&(queue.clone(), held.id.clone()));
-        lease.is_none_or(|lease| lease.lost || lease.held.fence != held.fence)
+        let lease = jobs.get(&key(context));
+        lease.is_none_or(|lease| lease.lost || !lease.has(context.fence()))
     }
 
     /// Jobs in hand.
@@ -73,39 +67,63 @@ impl Running {
         self.lock().len()
     }
 
-    /// Tells every handler to stop.
-    pub(super) fn cancel_all(&self) {
-        self.lock().values().for_each(|lease| lease.cancelled.cancel());
+    /// The jobs in hand, oldest first, at most a hundred.
+    pub(super) fn told(&self) -> Vec<RunningJob> {
+        let jobs = self.lock();
+        let mut oldest: Vec<_> = jobs.values().collect();
+        oldest.sort_by_key(|lease| lease.started_at);
+        oldest.into_iter().take(MAX_TOLD).map(Lease::told).collect()
     }
 
-    fn by_queue(&self) -> HashMap<QueueName, Vec<Held>> {
+    /// Tells every handler to stop.
+    pub(super) fn cancel_all(&self, reason: CancelReason) {
+        self.lock().values().for_each(|lease| lease.context.cancellation().cancel(reason));
+    }
+
+    /// What is to be extended.
+    pub(super) fn by_queue(&self) -> HashMap<QueueName, Vec<Held>> {
         let mut queues: HashMap<_, Vec<_>> = HashMap::new();
-        for ((queue, _), lease) in self.lock().iter().filter(|(_, lease)| !lease.lost) {
-            queues.entry(queue.clone()).or_default().push(lease.held.clone());
+        for ((queue, id), lease) in self.lock().iter().filter(|(_, lease)| !lease.lost) {
+            let held = Held { id: id.clone(), fence: lease.context.fence() };
+            queues.entry(queue.clone()).or_default().push(held);
         }
         queues
     }
 
-    fn extended(&self, queue: &QueueName, held: &Held, until: Instant) {
-        self.change(queue, held, |lease| lease.deadline = lease.deadline.max(until));
+    pub(super) fn extended(&self, queue: &QueueName, held: &Held, until: Instant) {
+        let extend = |lease: &mut Lease| lease.deadline = lease.deadline.max(until);
+        self.change(queue, &held.id, |fence| fence == held.fence, extend);
     }
 
-    fn lose(&self, queue: &QueueName, held: &Held) {
-        self.change(queue, held, Lease::lose);
+    pub(super) fn lose(&self, queue: &QueueName, held: &Held) {
+        let lose = |lease: &mut Lease| lease.lose(CancelReason::LeaseLost);
+        self.change(queue, &held.id, |fence| fence == held.fence, lose);
+    }
+
+    /// An operator ended a job that this fence, or an earlier one, held.
+    pub(super) fn superseded(&self, queue: &QueueName, id: &JobId, fence: Fence) {
+        let lose = |lease: &mut Lease| lease.lose(CancelReason::Operator);
+        self.change(queue, id, |ours| ours <= fence, lose);
     }
 
     /// Gives up what was not extended in time. Answers how many those were.
-    fn lose_overdue(&self) -> usize {
+    pub(super) fn lose_overdue(&self) -> usize {
         let now = Instant::now();
         let mut jobs = self.lock();
         let overdue = jobs.values_mut().filter(|lease| !lease.lost && lease.deadline <= now);
-        overdue.map(Lease::lose).count()
+        overdue.map(|lease| lease.lose(CancelReason::LeaseLost)).count()
     }
 
-    fn change(&self, queue: &QueueName, held: &Held, change: impl FnOnce(&mut Lease)) {
+    fn change(
+        &self,
+        queue: &QueueName,
+        id: &JobId,
+        is_meant: impl Fn(Fence) -> bool,
+        change: impl FnOnce(&mut Lease),
+    ) {
         let mut jobs = self.lock();
-        let lease = jobs.get_mut(&(queue.clone(), held.id.clone()));
-        lease.filter(|lease| lease.held.fence == held.fence).map(change);
+        let lease = jobs.get_mut(&(queue.clone(), id.clone()));
+        lease.filter(|lease| is_meant(lease.context.fence())).map(change);
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<(QueueName, JobId), Lease>> {
@@ -114,59 +132,27 @@ impl Running {
     }
 }
 
+fn key(context: &Context) -> (QueueName, JobId) {
+    (context.queue().clone(), context.id().clone())
+}
+
 impl Lease {
-    fn lose(&mut self) {
+    fn has(&self, fence: Fence) -> bool {
+        self.context.fence() == fence
+    }
+
+    fn lose(&mut self, reason: CancelReason) {
         self.lost = true;
-        self.cancelled.cancel();
+        self.context.cancellation().cancel(reason);
     }
-}
 
-/// Extends all leases at a third of their time, also while draining.
-pub(super) async fn extend_leases(shared: Arc<Shared>) {
-    let mut tick = tokio::time::interval(shared.lease / 3);
-    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        tick.tick().await;
-        let queues = shared.running.by_queue();
-        let extend = queues.iter().flat_map(|(queue, held)| {
-            held.chunks(crate::model::MAX_BATCH).map(|held| extend(&shared, queue, held))
-        });
-        futures_util::future::join_all(extend).await;
-    }
-}
-
-async fn extend(shared: &Shared, queue: &QueueName, held: &[Held]) {
-    let until = trusted(Instant::now(), shared.lease);
-    match shared.store.extend(queue, held, shared.lease).await {
-        Ok(outcomes) => {
-            for (held, outcome) in held.iter().zip(outcomes) {
-                match outcome {
-                    Ok(()) => shared.running.extended(queue, held, until),
-                    Err(StoreError::LeaseRejected { job_id }) => {
-                        tracing::warn!(%queue, job_id, "lease lost; its handler is told to stop");
-                        shared.running.lose(queue, held);
-                    }
-                    Err(error) => tracing::error!(%queue, %error, "lease not extended"),
-                }
-            }
-        }
-        Err(error) => {
-            tracing::warn!(%queue, jobs = held.len(), %error, "leases not extended; trying again");
-        }
-    }
-}
-
-/// Watches the local deadlines: whoever cannot extend must not go on as if it could.
-pub(super) async fn watch_deadlines(shared: Arc<Shared>) {
-    let often = (shared.lease / 20).clamp(Duration::from_millis(5), Duration::from_secs(1));
-    loop {
-        tokio::time::sleep(often).await;
-        let lost = shared.running.lose_overdue();
-        if lost > 0 {
-            tracing::warn!(
-                jobs = lost,
-                "leases not extended in time; their handlers are told to stop"
-            );
+    fn told(&self) -> RunningJob {
+        RunningJob {
+            queue: self.context.queue().to_string(),
+            id: self.context.id().to_string(),
+            kind: self.context.kind().to_string(),
+            attempt: self.context.attempt(),
+            started_at: self.started_at,
         }
     }
 }

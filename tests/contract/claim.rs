@@ -37,7 +37,7 @@ async fn a_claim_hands_over_the_whole_envelope(t: Trial) {
     t.offer_all(std::slice::from_ref(&job)).await;
     let claimed = t.claim(1).await.remove(0);
     assert_eq!(claimed.id, *job.id());
-    assert_eq!(claimed.envelope, Ok((job, t.now().await)));
+    assert_eq!((claimed.envelope, claimed.enqueued_at), (job, t.now().await));
 }
 
 async fn a_claim_takes_at_most_what_it_asks_for(t: Trial) {

@@ -64,7 +64,7 @@ async fn a_deadline_is_kept_as_a_moment(t: Trial) {
     t.offer_all(std::slice::from_ref(&job)).await;
     let deadline = Some(When::At(t.now().await + HOUR));
     assert_eq!(t.envelope(job.id()).await.deadline(), deadline);
-    assert_eq!(t.claim(1).await[0].envelope.as_ref().expect("decodes").0.deadline(), deadline);
+    assert_eq!(t.claim(1).await[0].envelope.deadline(), deadline);
 }
 
 async fn a_waiting_job_expires_to_the_millisecond(t: Trial) {

@@ -67,7 +67,8 @@ impl Queue {
             attempt: job.attempt,
             crash: job.crash,
             lease_expires_at: holder.lease_expires_at,
-            envelope: Ok((job.envelope.clone(), job.enqueued_at)),
+            envelope: job.envelope.clone(),
+            enqueued_at: job.enqueued_at,
         };
         self.put(job);
         Some(claimed)

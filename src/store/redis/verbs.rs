@@ -1,15 +1,21 @@
 //! One method per verb: what it checks, what it sends, how its answer is read.
 
-use super::{Inner, RedisStore, checked, decode, keys, scripts::Verb, whole};
+use super::{
+    Inner, RedisStore, checked,
+    decode::{self, Broken},
+    keys,
+    scripts::Verb,
+    whole,
+};
 use crate::{
     model::{
         Envelope, Fingerprint, JobId, Kind, QueueName, State, StoreError, WorkerId, checked_lease,
         millis, record,
     },
     store::{
-        Archive, ArchiveReason, BatchError, Change, Claim, Claimed, Complete, Day, EndingReason,
-        Enqueued, Held, JobInfo, Operation, Outcomes, Pace, Page, Quarantine, QueueInfo, Released,
-        Retry, Setting, Snooze, Store, Swept, WorkerInfo, check_batch, check_count, check_days,
+        Archive, ArchiveReason, BatchError, Change, Claim, Complete, Day, EndingReason, Enqueued,
+        Held, JobInfo, Operation, Outcomes, Pace, Page, Quarantine, QueueInfo, Released, Retry,
+        Setting, Snooze, Store, Swept, WorkerInfo, check_batch, check_count, check_days,
         check_enqueue, check_page, check_progress, settle::cut_error,
     },
 };
@@ -118,8 +124,13 @@ impl Store for RedisStore {
         let args = |cmd: &mut Cmd| {
             cmd.arg(worker.as_str()).arg(count).arg(lease);
         };
-        let claim = decode::claim(queue, self.0.verb(Verb::Claim, queue, &args).await?)?;
-        self.without_undecodable(queue, claim).await
+        let answer = self.0.verb(Verb::Claim, queue, &args).await?;
+        let (mut claim, broken) = decode::claim(queue, answer)?;
+        if !broken.is_empty() {
+            claim.more |= claim.jobs.is_empty();
+            self.archive_broken(queue, broken).await;
+        }
+        Ok(claim)
     }
 
     async fn extend(
@@ -449,30 +460,20 @@ impl Store for RedisStore {
 }
 
 impl RedisStore {
-    /// Archives what only Rust can tell to be undecodable: the script looks at a part of the header.
-    async fn without_undecodable(
-        &self,
-        queue: &QueueName,
-        claim: Claim,
-    ) -> Result<Claim, StoreError> {
-        let is_whole = |job: &Claimed| job.envelope.is_ok();
-        let (jobs, broken): (Vec<_>, Vec<_>) = claim.jobs.into_iter().partition(is_whole);
-        if broken.is_empty() {
-            return Ok(Claim { jobs, more: claim.more });
-        }
+    /// Archives what only Rust can tell to be undecodable.
+    async fn archive_broken(&self, queue: &QueueName, broken: Vec<Broken>) {
         let given_up: Vec<_> = broken
             .into_iter()
             .map(|job| Archive {
-                held: Held { id: job.id, fence: job.fence },
+                held: job.held,
                 reason: ArchiveReason::Undecodable,
-                error: job.envelope.err().map(|why| why.to_string()),
+                error: Some(job.why.to_string()),
             })
             .collect();
         // One that is not archived now comes back when its lease ends: the others are not lost for it.
         if let Err(error) = self.archive(queue, &given_up).await {
             tracing::warn!(%queue, %error, "undecodable jobs not archived; they come back later");
         }
-        Ok(Claim { more: claim.more || jobs.is_empty(), jobs })
     }
 }
 

@@ -2,7 +2,9 @@
 
 mod replies;
 
-pub(super) use replies::{claim, days, job, page, quarantines, queue, queues, swept, woken};
+pub(super) use replies::{
+    Broken, claim, days, job, page, quarantines, queue, queues, swept, woken,
+};
 
 use crate::{
     model::{JobId, QueueName, State, StoreError},

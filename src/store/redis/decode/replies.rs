@@ -5,13 +5,13 @@ use crate::{
     Undecodable,
     model::{Fence, Fingerprint, JobId, QueueName, State, StoreError, Timestamp, WorkerId, record},
     store::{
-        Claim, Claimed, Day, Ending, EndingReason, Failure, Holder, JobInfo, Listed, Page,
+        Claim, Claimed, Day, Ending, EndingReason, Failure, Held, Holder, JobInfo, Listed, Page,
         Quarantine, QueueInfo, Swept,
     },
 };
 use bytes::Bytes;
 use redis::Value;
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 /// Takes an array reply apart, element by element.
 struct Elements(std::vec::IntoIter<Value>);
@@ -91,29 +91,57 @@ fn envelope(
     record::decode(queue, id, bytes).map(|record| (record.envelope, record.enqueued_at))
 }
 
+/// A job that a script handed over though its record cannot be decoded: the script looks at a part
+/// of the header only.
+pub(in crate::store::redis) struct Broken {
+    pub(in crate::store::redis) held: Held,
+    pub(in crate::store::redis) why: Undecodable,
+}
+
 /// What a claim handed over.
 pub(in crate::store::redis) fn claim(
     queue: &QueueName,
     answer: Value,
-) -> Result<Claim, StoreError> {
+) -> Result<(Claim, Vec<Broken>), StoreError> {
     let mut reply = Elements::of(answer)?;
     let fence = Fence(number(&reply.text()?)?);
     let lease_expires_at = Timestamp::from_millis(reply.count()?);
     let more = reply.int()? == 1;
-    let mut tried = Elements::of(reply.value()?)?;
+    let mut tried = tried_jobs(Elements::of(reply.value()?)?)?;
     let mut jobs = Vec::with_capacity(reply.0.len() / 2);
-    while reply.0.len() > 0 {
+    let mut broken = Vec::new();
+    for index in 0.. {
+        if reply.0.len() == 0 {
+            break;
+        }
         let id = JobId::new(reply.text()?)?;
-        let envelope = envelope(queue, &id, reply.bytes()?);
-        jobs.push(Claimed { id, fence, attempt: 0, crash: 0, lease_expires_at, envelope });
+        let (attempt, crash) = tried.remove(&index).unwrap_or_default();
+        match envelope(queue, &id, reply.bytes()?) {
+            Ok((envelope, enqueued_at)) => jobs.push(Claimed {
+                id,
+                fence,
+                attempt,
+                crash,
+                lease_expires_at,
+                envelope,
+                enqueued_at,
+            }),
+            Err(why) => broken.push(Broken { held: Held { id, fence }, why }),
+        }
     }
+    if !tried.is_empty() {
+        return Err(unknown("an index"));
+    }
+    Ok((Claim { jobs, more }, broken))
+}
+
+/// Attempt and crash of jobs that failed before, by their place in the claim.
+fn tried_jobs(mut tried: Elements) -> Result<HashMap<u64, (u32, u32)>, StoreError> {
+    let mut counts = HashMap::new();
     while tried.0.len() > 0 {
-        let (index, counts) = (tried.count()?, tries(&tried.text()?));
-        let index = usize::try_from(index).map_err(|_| unknown("an index"))?;
-        let job: &mut Claimed = jobs.get_mut(index).ok_or_else(|| unknown("an index"))?;
-        (job.attempt, job.crash) = counts;
+        counts.insert(tried.count()?, tries(&tried.text()?));
     }
-    Ok(Claim { jobs, more })
+    Ok(counts)
 }
 
 /// One slice of a sweep, and whether it was full.
