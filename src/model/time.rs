@@ -23,6 +23,11 @@ impl Timestamp {
         self.0
     }
 
+    /// How long after `earlier` this is; zero if it is not.
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
+
     /// This machine's clock. It decides nothing about a job: Redis' clock does.
     pub fn now() -> Self {
         SystemTime::now().into()

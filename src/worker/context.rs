@@ -8,11 +8,11 @@ use super::{
 };
 use crate::{
     Client,
-    model::{Envelope, Fence, JobId, Kind, QueueName, Timestamp},
+    model::{Envelope, Fence, JobId, Kind, QueueName, Timestamp, millis},
     store::Claimed,
     trace::{self, TraceParent},
 };
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
 /// What a handler knows of the job it runs. Cheap to clone.
@@ -21,6 +21,7 @@ pub struct Context(Arc<Inner>);
 
 struct Inner {
     claimed: Claimed,
+    claimed_at: Timestamp,
     cancellation: Cancellation,
     progress: Reporter,
     /// The span of this run, if the job belongs to a trace.
@@ -47,14 +48,17 @@ pub(super) struct Surroundings {
 impl Context {
     pub(super) fn new(
         claimed: Claimed,
-        cancellation: Cancellation,
+        lease: Duration,
         surroundings: Arc<Surroundings>,
     ) -> Self {
+        let claimed_at = Timestamp::from_millis(
+            claimed.lease_expires_at.as_millis().saturating_sub(millis(lease)),
+        );
         let parent = claimed.envelope.headers().get(trace::HEADER);
         let span = parent.and_then(|parent| parent.parse::<TraceParent>().ok());
         let span = span.map(|parent| parent.child());
-        let progress = Reporter::default();
-        Self(Arc::new(Inner { claimed, cancellation, progress, span, surroundings }))
+        let (cancellation, progress) = (Cancellation::default(), Reporter::default());
+        Self(Arc::new(Inner { claimed, claimed_at, cancellation, progress, span, surroundings }))
     }
 
     /// The job's id.
@@ -80,6 +84,11 @@ impl Context {
     /// When it was enqueued, by the store's clock.
     pub fn enqueued_at(&self) -> Timestamp {
         self.0.claimed.enqueued_at
+    }
+
+    /// When it was claimed, by the store's clock.
+    pub fn claimed_at(&self) -> Timestamp {
+        self.0.claimed_at
     }
 
     /// The fence: hand it on to the systems written to, so that they can refuse a stale writer.

@@ -1,7 +1,12 @@
 //! Fetching: permits first, then one round trip fills all free slots over the queues; with nothing
 //! to do it blocks on the wake tokens.
 
-use super::{Shared, execute::execute, running::trusted};
+use super::{
+    Context, Shared,
+    execute::execute,
+    running::trusted,
+    sources::{Queues, Sources},
+};
 use crate::{
     model::{MAX_BATCH, QueueName, StoreError},
     store::{Claimed, Held},
@@ -9,7 +14,7 @@ use crate::{
 use futures_util::future::join_all;
 use std::{sync::Arc, time::Duration};
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
     task::JoinHandle,
     time::Instant,
 };
@@ -22,14 +27,6 @@ const BLOCK: Duration = Duration::from_millis(1_500);
 const PUT_BACK: Duration = Duration::from_millis(500);
 /// After a failed round the worker waits so long: the store has repeated the call by itself before.
 const AFTER_FAILURE: Duration = Duration::from_millis(500);
-
-/// A queue and its share of the slots.
-struct Source {
-    queue: QueueName,
-    weight: u32,
-    /// Slots that past rounds owe it, since slots are whole.
-    credit: f64,
-}
 
 type Blocked = JoinHandle<Result<Option<QueueName>, StoreError>>;
 
@@ -45,7 +42,8 @@ pub(super) struct Fetcher {
     shared: Arc<Shared>,
     slots: Arc<Semaphore>,
     runs: TaskTracker,
-    sources: Vec<Source>,
+    queues: watch::Receiver<Queues>,
+    sources: Sources,
     /// A wait in flight. It is never dropped: it takes a token, and whoever takes one must look.
     blocked: Option<Blocked>,
 }
@@ -61,21 +59,19 @@ enum Round {
 
 impl Fetcher {
     pub(super) fn new(shared: Arc<Shared>, runs: TaskTracker) -> Self {
-        let source = |(queue, weight): &(QueueName, u32)| Source {
-            queue: queue.clone(),
-            weight: *weight,
-            credit: 0.0,
-        };
+        let mut queues = shared.queues.subscribe();
+        queues.mark_changed();
         Self {
             slots: Arc::new(Semaphore::new(shared.concurrency)),
-            sources: shared.queues.iter().map(source).collect(),
+            sources: Sources::new(shared.order),
+            queues,
             blocked: None,
             shared,
             runs,
         }
     }
 
-    /// Claims and runs until the worker stops. A claim in flight then is still answered, and what
+    /// Claims and runs until the worker is quiet. A claim in flight then is still answered, and what
     /// it brings goes back.
     pub(super) async fn run(mut self) {
         while let Some(slots) = self.free_slots().await {
@@ -89,7 +85,8 @@ impl Fetcher {
             // Ended at once. A token that it may just have taken is another worker's: it is left
             // again, if that can be done in a moment; else the next sweep sees its jobs.
             blocked.abort();
-            let wakes = self.sources.iter().map(|source| self.shared.store.wake(&source.queue));
+            let store = self.shared.store();
+            let wakes = self.sources.all.iter().map(|source| store.wake(&source.queue));
             let left = tokio::time::timeout(PUT_BACK, join_all(wakes)).await;
             if !left.is_ok_and(|left| left.iter().all(Result::is_ok)) {
                 tracing::info!("wake tokens not put back; the next sweep of another worker looks");
@@ -97,13 +94,13 @@ impl Fetcher {
         }
     }
 
-    /// Waits for a free slot and takes all that are free; none when the worker stops. A token that
+    /// Waits for a free slot and takes all that are free; none when the worker is quiet. A token that
     /// comes while all are taken goes back at once.
     async fn free_slots(&mut self) -> Option<Vec<OwnedSemaphorePermit>> {
         let first = loop {
             tokio::select! {
                 biased;
-                () = self.shared.stop.cancelled() => return None,
+                () = self.shared.shutdown.quieted() => return None,
                 slot = self.slots.clone().acquire_owned() => break slot.ok()?,
                 woken = woken(&mut self.blocked) => put_back(&self.shared, woken),
             }
@@ -114,12 +111,15 @@ impl Fetcher {
 
     /// Claims for these slots: by weight first, then what is left over goes to queues with more.
     async fn fill(&mut self, mut slots: Vec<OwnedSemaphorePermit>) -> Round {
-        let mut open: Vec<usize> = (0..self.sources.len()).collect();
+        if self.queues.has_changed().unwrap_or(false) {
+            self.sources.replace(&self.queues.borrow_and_update());
+        }
+        let mut open: Vec<usize> = (0..self.sources.all.len()).collect();
         let mut failed = false;
         while !slots.is_empty() && !open.is_empty() {
-            let shares = share_out(&mut self.sources, &open, slots.len());
-            let asked: Vec<_> = shares.into_iter().filter(|(_, share)| *share > 0).collect();
-            let claims = asked.iter().map(|(i, share)| self.claim(&self.sources[*i].queue, *share));
+            let asked = self.sources.share_out(&open, slots.len());
+            let claims =
+                asked.iter().map(|(i, share)| self.claim(&self.sources.all[*i].queue, *share));
             let claims = join_all(claims).await;
             for ((i, share), claim) in asked.into_iter().zip(claims) {
                 let (jobs, more) = claim.unwrap_or_else(|()| {
@@ -130,9 +130,9 @@ impl Fetcher {
                     open.retain(|source| *source != i);
                 }
                 let taken = slots.split_off(slots.len().saturating_sub(jobs.len()));
-                self.start(&self.sources[i].queue, jobs, taken).await;
+                self.start(&self.sources.all[i].queue, jobs, taken).await;
             }
-            if self.shared.stop.is_cancelled() {
+            if self.shared.shutdown.is_quiet() {
                 break;
             }
         }
@@ -149,11 +149,12 @@ impl Fetcher {
         queue: &QueueName,
         count: usize,
     ) -> Result<(Vec<(Claimed, Instant)>, bool), ()> {
-        let Shared { store, id, lease, .. } = &*self.shared;
+        let Shared { id, lease, .. } = &*self.shared;
         let sent = Instant::now();
-        match store.claim(queue, id, count.min(MAX_BATCH), *lease).await {
+        match self.shared.store().claim(queue, id, count.min(MAX_BATCH), *lease).await {
             Ok(claim) => {
                 let until = trusted(sent, *lease);
+                self.shared.hooks.tell_all(queue, claim.ended);
                 Ok((claim.jobs.into_iter().map(|job| (job, until)).collect(), claim.more))
             }
             Err(error) => {
@@ -169,17 +170,18 @@ impl Fetcher {
         jobs: Vec<(Claimed, Instant)>,
         slots: Vec<OwnedSemaphorePermit>,
     ) {
-        if self.shared.stop.is_cancelled() && !jobs.is_empty() {
+        if self.shared.shutdown.is_quiet() && !jobs.is_empty() {
             let held: Vec<_> = jobs.iter().map(|(job, _)| held(job)).collect();
-            tracing::info!(%queue, jobs = held.len(), "claimed while stopping; put back");
-            if let Err(error) = self.shared.store.requeue(queue, &held).await {
+            tracing::info!(%queue, jobs = held.len(), "claimed while becoming quiet; put back");
+            if let Err(error) = self.shared.store().requeue(queue, &held).await {
                 tracing::error!(%queue, %error, "not put back; they return when their lease ends");
             }
             return;
         }
         for ((job, until), slot) in jobs.into_iter().zip(slots) {
-            let cancelled = self.shared.running.add(queue, held(&job), until);
-            self.runs.spawn(execute(self.shared.clone(), queue.clone(), job, cancelled, slot));
+            let context = Context::new(job, self.shared.lease, self.shared.surroundings.clone());
+            self.shared.running.add(&context, until);
+            self.runs.spawn(execute(self.shared.clone(), context, slot));
         }
     }
 
@@ -189,7 +191,7 @@ impl Fetcher {
         loop {
             self.block();
             tokio::select! {
-                () = self.shared.stop.cancelled() => return,
+                () = self.shared.shutdown.quieted() => return,
                 // The sweep saw something claimable that no token told of.
                 () = self.shared.look.notified() => return,
                 woken = woken(&mut self.blocked) => match woken {
@@ -208,11 +210,12 @@ impl Fetcher {
     }
 
     fn block(&mut self) {
-        if self.blocked.is_none() {
+        let all = &self.sources.all;
+        if self.blocked.is_none() && !all.is_empty() {
             let shared = self.shared.clone();
-            let queues: Vec<_> = self.sources.iter().map(|source| source.queue.clone()).collect();
+            let queues: Vec<_> = all.iter().map(|source| source.queue.clone()).collect();
             self.blocked =
-                Some(tokio::spawn(async move { shared.store.wait(&queues, BLOCK).await }));
+                Some(tokio::spawn(async move { shared.store().wait(&queues, BLOCK).await }));
         }
     }
 }
@@ -242,62 +245,13 @@ fn put_back(shared: &Arc<Shared>, woken: Woken) {
     if let Woken::Token(queue) = woken {
         let shared = shared.clone();
         tokio::spawn(async move {
-            if let Err(error) = shared.store.wake(&queue).await {
+            if let Err(error) = shared.store().wake(&queue).await {
                 tracing::warn!(%queue, %error, "wake token lost; the next sweep sees its jobs");
             }
         });
     }
 }
 
-/// How many of the free slots each open queue is asked to fill: in proportion to the weights over
-/// time (largest remainder, with what was rounded off carried to the next round).
-fn share_out(sources: &mut [Source], open: &[usize], free: usize) -> Vec<(usize, usize)> {
-    let total: f64 = open.iter().map(|i| f64::from(sources[*i].weight)).sum();
-    for i in open {
-        let due = free as f64 * f64::from(sources[*i].weight) / total;
-        sources[*i].credit = (sources[*i].credit + due).clamp(-(free as f64), 2.0 * free as f64);
-    }
-    let mut shares: Vec<(usize, usize)> = open.iter().map(|i| (*i, 0)).collect();
-    for _ in 0..free {
-        let richest = shares
-            .iter_mut()
-            .max_by(|a, b| sources[a.0].credit.total_cmp(&sources[b.0].credit).then(b.0.cmp(&a.0)));
-        let Some((i, share)) = richest else { break };
-        *share += 1;
-        sources[*i].credit -= 1.0;
-    }
-    shares
-}
-
 fn held(job: &Claimed) -> Held {
     Held { id: job.id.clone(), fence: job.fence }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sources(weights: &[u32]) -> Vec<Source> {
-        let name = |i: usize| QueueName::new(format!("q{i}")).expect("name");
-        let source = |(i, w): (usize, &u32)| Source { queue: name(i), weight: *w, credit: 0.0 };
-        weights.iter().enumerate().map(source).collect()
-    }
-
-    #[test]
-    fn slots_are_shared_by_weight_also_one_at_a_time() {
-        let mut queues = sources(&[3, 1]);
-        assert_eq!(share_out(&mut queues, &[0, 1], 8), [(0, 6), (1, 2)]);
-        let mut counts = [0, 0];
-        for _ in 0..40 {
-            for (i, share) in share_out(&mut queues, &[0, 1], 1) {
-                counts[i] += share;
-            }
-        }
-        assert_eq!(counts, [30, 10]);
-    }
-
-    #[test]
-    fn what_an_empty_queue_leaves_goes_to_the_open_ones() {
-        assert_eq!(share_out(&mut sources(&[1, 9]), &[0], 5), [(0, 5)]);
-    }
 }

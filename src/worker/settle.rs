@@ -1,18 +1,23 @@
 //! Settlements: what gathers while the previous calls are in flight leaves together.
 
-use super::{Report, Shared};
+use super::{
+    Context, Shared,
+    hooks::EndedJob,
+    meters::{Meter, Outcome},
+};
 use crate::{
     model::{MAX_BATCH, QueueName, State, StoreError},
-    store::{Archive, Complete, Held, Outcomes, Retry, Snooze},
+    store::{Archive, Complete, EndingReason, Held, Outcomes, Retry, Snooze, Store},
 };
 use std::{collections::HashMap, mem::discriminant, sync::Arc};
 use tokio::sync::mpsc;
 
 /// A run that is over, on its way to the store.
 pub(super) struct Unsettled {
-    pub(super) queue: QueueName,
-    pub(super) held: Held,
+    pub(super) context: Context,
     pub(super) settlement: Settlement,
+    /// None: no handler ran.
+    pub(super) meter: Option<Arc<Meter>>,
 }
 
 /// What a run came to.
@@ -23,6 +28,17 @@ pub(super) enum Settlement {
     Archive(Archive),
     Snooze(Snooze),
     Requeue(Held),
+}
+
+impl Settlement {
+    /// What the attempt said, if it failed.
+    pub(super) fn error(&self) -> Option<&str> {
+        match self {
+            Self::Retry(retry) => Some(&retry.error),
+            Self::Archive(archive) => archive.error.as_deref(),
+            Self::Complete(_) | Self::Snooze(_) | Self::Requeue(_) => None,
+        }
+    }
 }
 
 /// Settles until no run is left and all is settled.
@@ -42,62 +58,100 @@ pub(super) async fn settle_all(shared: Arc<Shared>, mut unsettled: mpsc::Receive
 }
 
 /// Settles a batch: a call per queue and verb, all at once. Answers what is to be tried again.
-async fn settle(shared: &Shared, batch: Vec<Unsettled>) -> Vec<Unsettled> {
+pub(super) async fn settle(shared: &Shared, batch: Vec<Unsettled>) -> Vec<Unsettled> {
     let mut calls: HashMap<_, Vec<Unsettled>> = HashMap::new();
     for job in batch {
-        calls.entry((job.queue.clone(), discriminant(&job.settlement))).or_default().push(job);
+        let queue = job.context.queue().clone();
+        calls.entry((queue, discriminant(&job.settlement))).or_default().push(job);
     }
     let mut slices = Vec::new();
-    for mut jobs in calls.into_values() {
+    for ((queue, _), mut jobs) in calls {
         while jobs.len() > MAX_BATCH {
-            slices.push(jobs.split_off(jobs.len() - MAX_BATCH));
+            slices.push((queue.clone(), jobs.split_off(jobs.len() - MAX_BATCH)));
         }
-        slices.push(jobs);
+        slices.push((queue, jobs));
     }
-    let again = slices.into_iter().map(|jobs| settle_slice(shared, jobs));
+    let again = slices.into_iter().map(|(queue, jobs)| settle_slice(shared, queue, jobs));
     futures_util::future::join_all(again).await.into_iter().flatten().collect()
 }
 
 /// Settles jobs of one queue by one verb.
-async fn settle_slice(shared: &Shared, jobs: Vec<Unsettled>) -> Vec<Unsettled> {
-    let queue = &jobs[0].queue.clone();
-    match call(shared, queue, &jobs).await {
+async fn settle_slice(shared: &Shared, queue: QueueName, jobs: Vec<Unsettled>) -> Vec<Unsettled> {
+    match call(&*shared.store(), &queue, &jobs).await {
         Ok(outcomes) => {
-            for (job, outcome) in jobs.iter().zip(outcomes) {
-                shared.running.remove(queue, &job.held);
+            for (job, outcome) in jobs.into_iter().zip(outcomes) {
+                shared.running.remove(&job.context);
                 match outcome {
-                    Ok(()) => {}
-                    Err(StoreError::LeaseRejected { job_id }) => {
-                        tracing::warn!(%queue, job_id, "settlement refused: the lease was lost");
-                        shared.report().lost += 1;
-                    }
-                    Err(error) => {
-                        tracing::error!(%queue, job_id = %job.held.id, %error,
-                            "settlement refused; the job comes back when its lease ends");
-                        shared.report().lost += 1;
-                    }
+                    Ok(outcome) => told(shared, job, outcome),
+                    Err(error) => refused(shared, &job, &error),
                 }
             }
             Vec::new()
         }
-        Err(error) => {
-            // Repeated for the store's whole budget. While a lease may be ours it is tried again.
+        // Repeated for the store's whole budget. A job is never run again because of this: as long as
+        // the worker lives it is tried again, until the store says whose the job is. A worker that
+        // ends does not wait for what is another's by now.
+        Err(error @ StoreError::Unavailable(_)) => {
+            let ends = shared.shutdown.is_draining();
             let (lost, kept): (Vec<_>, Vec<_>) =
-                jobs.into_iter().partition(|job| shared.running.is_lost(&job.queue, &job.held));
-            tracing::error!(%error, again = kept.len(), given_up = lost.len(), "jobs not settled");
-            for job in &lost {
-                shared.running.remove(&job.queue, &job.held);
-            }
-            shared.report().lost += lost.len() as u64;
-            if matches!(error, StoreError::Unavailable(_)) {
-                return kept;
-            }
-            for job in &kept {
-                shared.running.remove(&job.queue, &job.held);
-            }
-            shared.report().lost += kept.len() as u64;
+                jobs.into_iter().partition(|job| ends && shared.running.is_lost(&job.context));
+            tracing::error!(%queue, %error, again = kept.len(), given_up = lost.len(), "not settled");
+            lost.iter().for_each(|job| given_up(shared, job));
+            kept
+        }
+        Err(error) => {
+            tracing::error!(%queue, %error, jobs = jobs.len(),
+                "not settled; the jobs come back when their leases end");
+            jobs.iter().for_each(|job| given_up(shared, job));
             Vec::new()
         }
+    }
+}
+
+/// A job is settled: counted, and told to whom it concerns.
+fn told(shared: &Shared, job: Unsettled, outcome: Outcome) {
+    shared.report().count(outcome);
+    match &job.meter {
+        Some(meter) => meter.processed(outcome),
+        None => shared.report().unhandled += 1,
+    }
+    if outcome == Outcome::Archived {
+        let (context, envelope) = (&job.context, job.context.envelope());
+        let reason = match &job.settlement {
+            Settlement::Archive(archive) => archive.reason.into(),
+            _ if context.attempt() + 1 >= envelope.max_attempts() => EndingReason::Exhausted,
+            _ => EndingReason::Expired,
+        };
+        tracing::warn!(%reason, queue = %context.queue(), kind = %context.kind(),
+            job_id = %context.id(), "archived");
+        shared.hooks.tell(EndedJob {
+            queue: context.queue().clone(),
+            id: context.id().clone(),
+            kind: Some(context.kind().clone()),
+            state: State::Archived,
+            reason,
+            error: job.settlement.error().map(str::to_owned),
+        });
+    }
+}
+
+fn refused(shared: &Shared, job: &Unsettled, error: &StoreError) {
+    let (queue, job_id) = (job.context.queue(), job.context.id());
+    match error {
+        StoreError::LeaseRejected { .. } => {
+            tracing::warn!(%queue, %job_id, "settlement refused: the lease was lost");
+        }
+        error => tracing::error!(%queue, %job_id, %error,
+            "settlement refused; the job comes back when its lease ends"),
+    }
+    given_up(shared, job);
+}
+
+fn given_up(shared: &Shared, job: &Unsettled) {
+    shared.running.remove(&job.context);
+    shared.report().count(Outcome::Lost);
+    if let Some(meter) = &job.meter {
+        meter.processed(Outcome::Lost);
     }
 }
 
@@ -113,44 +167,40 @@ macro_rules! of_kind {
     };
 }
 
-/// One call to the store; counts what it settled.
+/// One call to the store. All jobs are settled by the verb of the first.
 async fn call(
-    shared: &Shared,
+    store: &dyn Store,
     queue: &QueueName,
     jobs: &[Unsettled],
-) -> Result<Outcomes<()>, StoreError> {
-    let store = &shared.store;
-    let count = |counter: fn(&mut Report) -> &mut u64, outcomes: Outcomes<()>| {
-        *counter(&mut shared.report()) += outcomes.iter().filter(|o| o.is_ok()).count() as u64;
-        outcomes
+) -> Result<Outcomes<Outcome>, StoreError> {
+    let all = |outcome: Outcome, outcomes: Outcomes<()>| {
+        outcomes.into_iter().map(|done| done.map(|()| outcome)).collect()
     };
     match &jobs[0].settlement {
         Settlement::Complete(_) => {
             let done = store.complete(queue, &of_kind!(jobs, Complete)).await?;
-            Ok(count(|report| &mut report.completed, done))
+            Ok(all(Outcome::Completed, done))
         }
         Settlement::Archive(_) => {
             let done = store.archive(queue, &of_kind!(jobs, Archive)).await?;
-            Ok(count(|report| &mut report.archived, done))
+            Ok(all(Outcome::Archived, done))
         }
         Settlement::Snooze(_) => {
             let done = store.snooze(queue, &of_kind!(jobs, Snooze)).await?;
-            Ok(count(|report| &mut report.snoozed, done))
+            Ok(all(Outcome::Snoozed, done))
         }
         Settlement::Requeue(_) => {
             let done = store.requeue(queue, &of_kind!(jobs, Requeue)).await?;
-            Ok(count(|report| &mut report.requeued, done))
+            Ok(all(Outcome::Requeued, done))
         }
         Settlement::Retry(_) => {
             let states = store.retry(queue, &of_kind!(jobs, Retry)).await?;
-            let archived =
-                states.iter().filter(|s| matches!(s, Ok(State::Archived))).count() as u64;
-            let done = states.into_iter().map(|state| state.map(drop)).collect();
-            let done = count(|report| &mut report.retried, done);
-            let mut report = shared.report();
-            report.retried -= archived;
-            report.archived += archived;
-            Ok(done)
+            let settled = |state| match state {
+                // It failed once too often, or its next attempt would come too late.
+                State::Archived => Outcome::Archived,
+                _ => Outcome::Retried,
+            };
+            Ok(states.into_iter().map(|state| state.map(settled)).collect())
         }
     }
 }
