@@ -3,7 +3,7 @@
 use crate::trial::*;
 use sprag::{
     JobId, State, When,
-    store::{Ending, EndingReason, Failure, Held, Quarantine, Setting, Swept},
+    store::{Ended, Ending, EndingReason, Failure, Held, Quarantine, Setting, Swept},
 };
 
 cases! {
@@ -67,7 +67,9 @@ async fn a_third_crash_quarantines_job_and_fingerprint(t: Trial) {
     other.advance(ms(1)).await;
     other.claim_one().await;
     let swept = t.vanish().await;
-    let expected = Swept { reclaimed: 1, quarantined: 1, ..Swept::default() };
+    let (state, reason) = (State::Quarantined, EndingReason::Quarantined);
+    let ended = vec![Ended { id: job.clone(), state, reason }];
+    let expected = Swept { reclaimed: 1, quarantined: 1, ended, ..Swept::default() };
     assert_eq!(swept, expected);
 
     let (info, at, worker) = (t.show(&job).await, t.now().await, Some(other.worker.clone()));
