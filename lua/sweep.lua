@@ -198,6 +198,7 @@ end
 local crashed, closed, closing = {}, {}, {}
 
 local function count_crash(fp, fence, id, worker)
+  local window = tonumber(settings[8]) or 86400000
   if closed[fp] == nil then
     closed[fp] = call('HEXISTS', quarantine, fp) == 1
     local count, ends, last = match(call('HGET', crashes, fp) or '', '^(%d+) (%d+) (%d+)$')
@@ -205,15 +206,16 @@ local function count_crash(fp, fence, id, worker)
   end
   local entry = crashed[fp]
   if entry[2] <= now then
-    entry[1], entry[2], entry[3] = 0, now + (tonumber(settings[8]) or 86400000), 0
+    entry[1], entry[2], entry[3] = 0, now + window, 0
   end
   if fence > entry[3] then
     entry[1], entry[3], entry.counted = entry[1] + 1, now_us, true
   end
   if not closed[fp] and entry[1] >= (tonumber(settings[7]) or 3) then
-    local line = 'since=' .. int(now) .. ' crashes=' .. entry[1] .. ' sample=' .. id
+    local line = 'since=' .. int(now) .. ' crashes=' .. entry[1] .. ' window=' .. int(window)
     closed[fp] = true
-    closing[#closing + 1], closing[#closing + 2] = fp, line .. ' worker=' .. worker
+    closing[#closing + 1] = fp
+    closing[#closing + 1] = line .. ' sample=' .. id .. ' worker=' .. worker
   end
   return closed[fp]
 end

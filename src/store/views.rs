@@ -317,8 +317,31 @@ pub struct Quarantine {
     pub sample_id: Option<JobId>,
     /// Who held that job.
     pub worker: Option<WorkerId>,
-    /// An operator's reason.
+    /// An operator's reason; or, of one that crashed too often, that it did.
     pub reason: Option<String>,
+}
+
+impl Quarantine {
+    /// A fingerprint that reached its crash limit says so: `3 crashes within 24h; last worker w:1`.
+    pub(crate) fn for_crashes(mut self, window: Option<Duration>) -> Self {
+        let crashes = match self.crashes {
+            1 => "1 crash".to_owned(),
+            crashes => format!("{crashes} crashes"),
+        };
+        let within = window.map(|window| format!(" within {}", in_whole_units(window)));
+        let worker = self.worker.as_ref().map(|worker| format!("; last worker {worker}"));
+        let told = [Some(crashes), within, worker].into_iter().flatten();
+        self.reason = Some(told.collect());
+        self
+    }
+}
+
+/// In the largest unit of which it is a whole number.
+fn in_whole_units(duration: Duration) -> String {
+    let ms = duration.as_millis();
+    let units = [(3_600_000, "h"), (60_000, "m"), (1_000, "s")];
+    let unit = units.into_iter().find(|(unit, _)| ms % unit == 0);
+    unit.map_or_else(|| format!("{ms}ms"), |(unit, name)| format!("{}{name}", ms / unit))
 }
 
 /// What a release did.

@@ -338,18 +338,22 @@ fn quarantine(fingerprint: &str, line: &str) -> Option<Quarantine> {
         worker: None,
         reason: None,
     };
+    let mut window = None;
     for (name, value) in line.split(' ').filter_map(|field| field.split_once('=')) {
         match name {
             "since" => entry.since = Timestamp::from_millis(number(value).unwrap_or(0)),
             "crashes" => entry.crashes = number(value).unwrap_or(0),
             "sample" => entry.sample_id = JobId::new(value).ok(),
             "worker" => entry.worker = WorkerId::new(value).ok(),
+            "window" => window = number(value).ok().map(Duration::from_millis),
             "reason" => entry.reason = Some(record::decoded(value)),
             // A later version's.
             _ => {}
         }
     }
-    Some(entry)
+    // An operator's entry counts no crash.
+    let crashed = entry.crashes > 0 && entry.reason.is_none();
+    Some(if crashed { entry.for_crashes(window) } else { entry })
 }
 
 /// Counters by day; `width` of them follow each day's name.
