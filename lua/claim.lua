@@ -2,9 +2,10 @@
 -- KEYS: answers expiry jobs meta wake active holder pending:4
 -- RARE KEYS: answers expiry jobs meta wake active holder tries ghosts scheduled retry completed archived cancelled quarantined endings unique quarantine stats pending:0..9
 -- ARGV: caller seq budget, worker, count, lease (ms)
--- Reply: array: fence, lease's end (ms), more (0|1), array of index and `<attempt> <crash>` for
---        jobs that failed before, then id and record per job. A repeat hands over what is still
---        held under that fence, its lease renewed, and claims nothing; RARE
+-- Reply: array: fence, lease's end (ms), more (0|1), array of notes, then id and record per job.
+--        Notes: index (an integer) and `<attempt> <crash>` of a job that failed before; id and
+--        reason of one that the claim met and ended, told at most once. A repeat hands over what is
+--        still held under that fence, its lease renewed, and claims nothing; RARE
 -- Cost: 12 commands a call (two more if it leaves a wake token), none per job
 -- Uses: clock repeats chunks wake hold
 -- Rare uses: text lanes state day finish
@@ -14,15 +15,14 @@ local answers, expiry, jobs, meta, wake, active, holder, tries, ghosts, schedule
 local count, lease_ends = tonumber(ARGV[5]), now + ARGV[6]
 local settings = call('HMGET', meta, 'paused', 'fence', 'ghosts', 'tried', 'lanes', 'quarantined')
 
--- Keeps what was claimed and answers with it.
-local function hand_over(fence, more, ids, records, counts)
-  local tried = {}
+-- Keeps what was claimed and answers with it. `notes` has those that ended.
+local function hand_over(fence, more, ids, records, counts, notes)
   for i = 1, #ids do
     if counts[i] then
-      tried[#tried + 1], tried[#tried + 2] = i - 1, counts[i]
+      notes[#notes + 1], notes[#notes + 2] = i - 1, counts[i]
     end
   end
-  local reply = { fence, lease_ends, more, tried }
+  local reply = { fence, lease_ends, more, notes }
   for i = 1, #ids do
     reply[3 + 2 * i], reply[4 + 2 * i] = ids[i], records[i]
   end
@@ -79,7 +79,7 @@ local function claim_usual()
   if length > count then
     leave_wake()
   end
-  return hand_over(fence, length > count and #ids < count and 1 or 0, ids, records, {})
+  return hand_over(fence, length > count and #ids < count and 1 or 0, ids, records, {}, {})
 end
 
 local function is_none(number)
@@ -123,7 +123,7 @@ if kept then
     each('ZADD', active, leases)
     records = call('HMGET', jobs, unpack(ids))
   end
-  return hand_over(fence, tonumber(more), ids, records, counts_of(ids))
+  return hand_over(fence, tonumber(more), ids, records, counts_of(ids), {})
 end
 
 -- What settling and reclaim need of the header, cut out as one piece; nil if the record is broken.
@@ -135,7 +135,9 @@ local function settling_part(record)
 end
 
 local ids, records, settling = {}, {}, {}
-local looked, read, slice, gone, ended = 0, 0, 16, 0, 0
+local looked, read, slice, gone = 0, 0, 16, 0
+-- Id and reason of the jobs that are not to run any more.
+local ended = {}
 local ghosts_used, ghost_left, trims = 0, {}, {}
 
 -- Entries of an id with ghosts are skipped first come, first skipped; a marked one only if the job
@@ -155,7 +157,7 @@ local function is_ghost(priority, id, marked, record)
 end
 
 local function end_instead(state, id, part, reason)
-  ended = ended + 1
+  ended[#ended + 1], ended[#ended + 2] = id, reason
   finish(state, id, part, reason, '-')
 end
 
@@ -250,8 +252,8 @@ end
 for _, trim in ipairs(trims) do
   call('LTRIM', trim[1], 0, -(trim[2] + 1))
 end
-if gone + ended > 0 then
-  call('HINCRBY', meta, 'unfinished', -(gone + ended))
+if gone + #ended > 0 then
+  call('HINCRBY', meta, 'unfinished', -(gone + #ended / 2))
   count_ended('expired')
   count_ended('quarantined')
 end
@@ -268,4 +270,4 @@ end
 if left then
   leave_wake()
 end
-return hand_over(fence, left and #ids < count and 1 or 0, ids, records, counts)
+return hand_over(fence, left and #ids < count and 1 or 0, ids, records, counts, ended)

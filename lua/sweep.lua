@@ -3,7 +3,8 @@
 -- KEYS: answers expiry jobs meta active holder scheduled retry completed archived cancelled quarantined tries errors endings results wake progress unique seen ghosts quarantine crashes stats pending:0..9
 -- ARGV: shared|now, jitter (0 to 1)
 -- Reply: array of integers: again (0|1: a slice was full), promoted, reclaimed, quarantined,
---        expired, evicted, claimable (0|1), ms until the next job is due (-1 none)
+--        expired, evicted, claimable (0|1), ms until the next job is due (-1 none); then id and
+--        reason per job that expired or was quarantined
 -- Cost: 10 commands a call with nothing to do, 28 about once a
 -- second; a slice touches at most 200 jobs. Repeats by nature
 -- Uses: clock text chunks held release wake lanes due failures tries state ghosts day finish remember
@@ -18,6 +19,14 @@ local settings = call('HMGET', meta, 'lanes', 'swept_at', 'paused', 'mend', 'gho
   'tried', 'crashes', 'remembered', 'quarantined')
 local lanes = known_lanes(settings[1])
 local again, unfinished, to_pending, read = false, 0, 0, 0
+-- What the caller is told of jobs that ended: id and reason each.
+local told = {}
+
+local function end_job(state, id, settling, reason, worker)
+  finish(state, id, settling, reason, worker)
+  told[#told + 1], told[#told + 2] = id, reason
+  unfinished = unfinished - 1
+end
 
 local function due_in(key, most)
   local ids = call('ZRANGEBYSCORE', key, '-inf', int(now), 'LIMIT', 0, most)
@@ -49,10 +58,9 @@ local function expire(id)
   if not deadline or deadline > now then
     return deadline
   end
-  finish('archived', id, settling, 'expired', '-')
+  end_job('archived', id, settling, 'expired', '-')
   local key = word == 'RETRY' and retry or word and scheduled
   expired[#expired + 1] = { key, id, priority_of(settling) }
-  unfinished = unfinished - 1
 end
 
 -- The next place first, then out of the one before.
@@ -190,6 +198,7 @@ end
 local crashed, closed, closing = {}, {}, {}
 
 local function count_crash(fp, fence, id, worker)
+  local window = tonumber(settings[8]) or 86400000
   if closed[fp] == nil then
     closed[fp] = call('HEXISTS', quarantine, fp) == 1
     local count, ends, last = match(call('HGET', crashes, fp) or '', '^(%d+) (%d+) (%d+)$')
@@ -197,15 +206,16 @@ local function count_crash(fp, fence, id, worker)
   end
   local entry = crashed[fp]
   if entry[2] <= now then
-    entry[1], entry[2], entry[3] = 0, now + (tonumber(settings[8]) or 86400000), 0
+    entry[1], entry[2], entry[3] = 0, now + window, 0
   end
   if fence > entry[3] then
     entry[1], entry[3], entry.counted = entry[1] + 1, now_us, true
   end
   if not closed[fp] and entry[1] >= (tonumber(settings[7]) or 3) then
-    local line = 'since=' .. int(now) .. ' crashes=' .. entry[1] .. ' sample=' .. id
+    local line = 'since=' .. int(now) .. ' crashes=' .. entry[1] .. ' window=' .. int(window)
     closed[fp] = true
-    closing[#closing + 1], closing[#closing + 2] = fp, line .. ' worker=' .. worker
+    closing[#closing + 1] = fp
+    closing[#closing + 1] = line .. ' sample=' .. id .. ' worker=' .. worker
   end
   return closed[fp]
 end
@@ -232,7 +242,7 @@ local function reclaim()
   end
   local entries, counts = call('HMGET', holder, unpack(ids)), call('HMGET', tries, unpack(ids))
   local lines, new_counts, new_lines, later = call('HMGET', errors, unpack(ids)), {}, {}, {}
-  local back, gone, ended = {}, {}, 0
+  local back, gone = {}, {}
   local function crash_one(i)
     local id, entry = ids[i], entry_of(ids[i], entries[i])
     local attempt, crash = tries_of(counts[i])
@@ -244,11 +254,9 @@ local function reclaim()
     local fp, deadline = field(entry, 'fp'), tonumber(field(entry, 'deadline'))
     local is_closed = fp and count_crash(fp, tonumber(fence), id, worker)
     if deadline and deadline <= now then
-      ended = ended + 1
-      finish('archived', id, entry, 'expired', worker)
+      end_job('archived', id, entry, 'expired', worker)
     elseif is_closed then
-      ended = ended + 1
-      finish('quarantined', id, entry, 'quarantined', worker)
+      end_job('quarantined', id, entry, 'quarantined', worker)
     elseif crash == 1 then
       back[#back + 1] = { priority_of(entry), id }
     else
@@ -269,7 +277,7 @@ local function reclaim()
   write_crashes()
   keep_tries(new_counts)
   each('HSET', errors, new_lines)
-  unfinished = unfinished - #gone - ended
+  unfinished = unfinished - #gone
   to_pending = to_pending + #back
   if #ids > #gone then
     call('HINCRBY', stats, today() .. ':crashed', #ids - #gone)
@@ -421,5 +429,5 @@ end
 next_due = next_due and math.max(next_due - now, 0) or -1
 return {
   again and 1 or 0, promoted, reclaimed, ended_counts.quarantined or 0, ended_counts.expired or 0,
-  evicted, claimable > 0 and 1 or 0, next_due,
+  evicted, claimable > 0 and 1 or 0, next_due, unpack(told),
 }

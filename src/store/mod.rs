@@ -17,8 +17,8 @@ pub(crate) use registry::BEAT;
 pub use registry::WorkerInfo;
 pub use settle::{Archive, ArchiveReason, Complete, Held, MAX_ERROR, MAX_RESULT, Retry, Snooze};
 pub use views::{
-    Change, Claim, Claimed, Day, Ending, EndingReason, Enqueued, Failure, Holder, JobInfo, Listed,
-    Page, Quarantine, QueueInfo, Released, Swept,
+    Change, Claim, Claimed, Day, Ended, Ending, EndingReason, Enqueued, Failure, Holder, JobInfo,
+    Listed, Page, Quarantine, QueueInfo, Released, Swept,
 };
 
 use crate::model::{
@@ -120,8 +120,9 @@ pub trait Store: std::fmt::Debug + Send + Sync {
     /// Takes up to `count` (1 to 1,000) pending jobs, higher priorities first, oldest first in a
     /// lane, and makes lease and fence. All jobs of a call share one fence, which is
     /// max(the queue's last fence + 1, now in µs). A queue that does not exist, or is paused, is
-    /// empty. Jobs met whose deadline has passed are archived, those whose fingerprint is
-    /// quarantined join it. A debounce key is free from here on.
+    /// empty. Jobs met whose deadline has passed, or that cannot be decoded, are archived, those whose
+    /// fingerprint is quarantined join it: [`Claim::ended`] tells them. A debounce key is free from
+    /// here on.
     async fn claim(
         &self,
         queue: &QueueName,

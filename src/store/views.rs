@@ -27,6 +27,30 @@ pub struct Claim {
     pub jobs: Vec<Claimed>,
     /// Stopped at a bound with work left: call again at once.
     pub more: bool,
+    /// Jobs that it met and that are not to run any more, in the order in which it met them. Told
+    /// at most once: the repeat of a claim whose answer was lost does not tell them again.
+    pub ended: Vec<Ended>,
+}
+
+/// A job that ended in nobody's hands: a claim met it, or a sweep found it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// The job.
+    pub id: JobId,
+    /// Where it is: archived or quarantined.
+    pub state: State,
+    /// Why.
+    pub reason: EndingReason,
+}
+
+impl Ended {
+    pub(crate) fn of(id: JobId, reason: EndingReason) -> Self {
+        let state = match reason {
+            EndingReason::Quarantined => State::Quarantined,
+            _ => State::Archived,
+        };
+        Self { id, state, reason }
+    }
 }
 
 /// A job in its holder's hands, whole.
@@ -49,18 +73,21 @@ pub struct Claimed {
 }
 
 /// What a sweep did, and what it saw.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Swept {
     /// Jobs that became due.
     pub promoted: u64,
     /// Jobs taken from holders whose lease ran out.
     pub reclaimed: u64,
-    /// Jobs whose fingerprint entered quarantine.
+    /// Jobs that were quarantined with their fingerprint.
     pub quarantined: u64,
     /// Jobs whose deadline passed.
     pub expired: u64,
     /// Finished jobs whose retention was over.
     pub evicted: u64,
+    /// The expired and the quarantined jobs. Told at most once: the answer of a sweep may be lost, and
+    /// the next one finds them ended.
+    pub ended: Vec<Ended>,
     /// Something is ready to be claimed.
     pub claimable: bool,
     /// How long until the next scheduled or retry job is due; none if there is no such job.
@@ -75,6 +102,7 @@ impl Swept {
         self.quarantined += later.quarantined;
         self.expired += later.expired;
         self.evicted += later.evicted;
+        self.ended.extend(later.ended);
         self.claimable = later.claimable;
         self.next_due = later.next_due;
     }
@@ -289,8 +317,31 @@ pub struct Quarantine {
     pub sample_id: Option<JobId>,
     /// Who held that job.
     pub worker: Option<WorkerId>,
-    /// An operator's reason.
+    /// An operator's reason; or, of one that crashed too often, that it did.
     pub reason: Option<String>,
+}
+
+impl Quarantine {
+    /// A fingerprint that reached its crash limit says so: `3 crashes within 24h; last worker w:1`.
+    pub(crate) fn for_crashes(mut self, window: Option<Duration>) -> Self {
+        let crashes = match self.crashes {
+            1 => "1 crash".to_owned(),
+            crashes => format!("{crashes} crashes"),
+        };
+        let within = window.map(|window| format!(" within {}", in_whole_units(window)));
+        let worker = self.worker.as_ref().map(|worker| format!("; last worker {worker}"));
+        let told = [Some(crashes), within, worker].into_iter().flatten();
+        self.reason = Some(told.collect());
+        self
+    }
+}
+
+/// In the largest unit of which it is a whole number.
+fn in_whole_units(duration: Duration) -> String {
+    let ms = duration.as_millis();
+    let units = [(3_600_000, "h"), (60_000, "m"), (1_000, "s")];
+    let unit = units.into_iter().find(|(unit, _)| ms % unit == 0);
+    unit.map_or_else(|| format!("{ms}ms"), |(unit, name)| format!("{}{name}", ms / unit))
 }
 
 /// What a release did.

@@ -60,4 +60,5 @@ async fn a_job_that_kills_its_workers_is_found_with_the_last_of_them() {
     let shown = sprag.object(&["quarantine", "list", "q"]);
     assert_eq!((&shown["crashes"], &shown["sample_id"]), (&json!(1), &json!("x")));
     assert_eq!(shown["worker"], "killed-one");
+    assert_eq!(shown["reason"], "1 crash within 24h; last worker killed-one");
 }

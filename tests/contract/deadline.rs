@@ -3,7 +3,7 @@
 use crate::trial::*;
 use sprag::{
     JobId, State, Timestamp, When,
-    store::{Ending, EndingReason, Failure, Pace, Swept},
+    store::{Ended, Ending, EndingReason, Failure, Pace, Swept},
 };
 use std::time::Duration;
 
@@ -80,7 +80,9 @@ async fn a_waiting_job_expires_to_the_millisecond(t: Trial) {
         }
         assert_eq!(t.sweep_after(HOUR - ms(1)).await.expired, 0, "{state}");
         let before = t.info().await;
-        let expected = Swept { expired: 1, ..Swept::default() };
+        let (state_now, reason) = (State::Archived, EndingReason::Expired);
+        let ended = vec![Ended { id: job.clone(), state: state_now, reason }];
+        let expected = Swept { expired: 1, ended, ..Swept::default() };
         assert_eq!(t.sweep_after(ms(1)).await, expected, "{state}");
         assert_expired(&t, &job, None).await;
         let info = t.info().await;

@@ -33,6 +33,7 @@ mod deadline;
 mod debounce;
 mod debounce_key;
 mod delete_queue;
+mod ended;
 mod enqueue;
 mod extend;
 mod fence;

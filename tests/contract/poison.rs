@@ -3,11 +3,12 @@
 use crate::trial::*;
 use sprag::{
     JobId, State, When,
-    store::{Ending, EndingReason, Failure, Held, Quarantine, Setting, Swept},
+    store::{Ended, Ending, EndingReason, Failure, Held, Quarantine, Setting, Swept},
 };
 
 cases! {
     a_third_crash_quarantines_job_and_fingerprint,
+    a_quarantine_tells_crashes_window_and_last_worker,
     a_crash_below_the_limit_quarantines_nothing,
     one_attempt_outlives_crashes,
     the_crash_limit_is_the_queues,
@@ -67,7 +68,9 @@ async fn a_third_crash_quarantines_job_and_fingerprint(t: Trial) {
     other.advance(ms(1)).await;
     other.claim_one().await;
     let swept = t.vanish().await;
-    let expected = Swept { reclaimed: 1, quarantined: 1, ..Swept::default() };
+    let (state, reason) = (State::Quarantined, EndingReason::Quarantined);
+    let ended = vec![Ended { id: job.clone(), state, reason }];
+    let expected = Swept { reclaimed: 1, quarantined: 1, ended, ..Swept::default() };
     assert_eq!(swept, expected);
 
     let (info, at, worker) = (t.show(&job).await, t.now().await, Some(other.worker.clone()));
@@ -76,12 +79,26 @@ async fn a_third_crash_quarantines_job_and_fingerprint(t: Trial) {
     assert_eq!((info.attempt, info.crash, info.due_at, info.holder), (0, 3, None, None));
     assert_eq!(info.evicted_at, Some(at + 90 * DAY));
     let fingerprint = t.fingerprint(&job).await;
-    let (crashes, sample_id, reason) = (3, Some(job), None);
+    let (crashes, sample_id) = (3, Some(job));
+    let reason = Some("3 crashes within 24h; last worker worker:2".to_owned());
     let entry = Quarantine { fingerprint, since: at, crashes, sample_id, worker, reason };
     assert_eq!(quarantines(&t).await, [entry]);
     let info = t.info().await;
     assert_eq!((info.quarantined, info.active, info.unfinished), (1, 0, 0));
     assert_eq!(t.offer(t.job()).await, Err(quarantined(fingerprint)));
+}
+
+async fn a_quarantine_tells_crashes_window_and_last_worker(t: Trial) {
+    let windows = [(None, "24h"), (Some(90 * secs(60)), "90m"), (Some(secs(61)), "61s")];
+    for (window, told) in windows.into_iter().chain([(Some(ms(60_500)), "60500ms")]) {
+        let t = t.other_queue().await;
+        t.set(Setting::CrashLimit(Some(1))).await;
+        t.set(Setting::CrashWindow(window)).await;
+        assert_eq!(kill(&t, 1).await, 1);
+        let reason = format!("1 crash within {told}; last worker worker:1");
+        t.set(Setting::CrashWindow(Some(DAY))).await;
+        assert_eq!(quarantines(&t).await[0].reason, Some(reason), "as it was then");
+    }
 }
 
 async fn a_crash_below_the_limit_quarantines_nothing(t: Trial) {

@@ -50,8 +50,11 @@ async fn a_sweep_counts_what_it_did(t: Trial) {
         evicted: 1,
         claimable: true,
         next_due: None,
+        ended: Vec::new(),
     };
-    assert_eq!(t.sweep_after(HOUR).await, expected);
+    let mut swept = t.sweep_after(HOUR).await;
+    assert_eq!(std::mem::take(&mut swept.ended).len(), 3);
+    assert_eq!(swept, expected);
     let info = t.info().await;
     assert_eq!((info.pending, info.scheduled, info.retry, info.active), (4, 0, 0, 0));
 }

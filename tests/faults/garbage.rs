@@ -5,8 +5,8 @@ use crate::{
     world::{claim, enqueue, held, id, job, names},
 };
 use sprag::{
-    RedisStore, State, Store,
-    store::{Complete, EndingReason, Pace},
+    RedisStore, State, Store, WorkerId,
+    store::{Complete, Ended, EndingReason, Pace},
 };
 
 const JOBS: [&str; 4] = ["a", "b", "c", "d"];
@@ -118,8 +118,12 @@ async fn what_only_rust_can_tell_to_be_undecodable_is_archived_by_the_claim_that
     let record: String = rig.on("HGET", "jobs", &["b"]).await;
     let broken = record.replace(" kind=", " codec=zzz kind=");
     rig.on::<()>("HSET", "jobs", &["b", &broken]).await;
-    assert_eq!(names(&claim(&store, 9).await), ["a", "c", "d"]);
+    let worker = WorkerId::new("w:1").expect("worker");
+    let claim = store.claim(&queue(), &worker, 9, LEASE).await.expect("claim");
+    assert_eq!(names(&claim.jobs), ["a", "c", "d"]);
+    let (state, reason) = (State::Archived, EndingReason::Undecodable);
+    assert_eq!(claim.ended, [Ended { id: id("b"), state, reason }]);
     let ending = store.show(&queue(), &id("b")).await.expect("b").ending.expect("ended");
-    assert_eq!(ending.reason, EndingReason::Undecodable);
+    assert_eq!(ending.reason, reason);
     assert_eq!(store.queue(&queue()).await.expect("queue").unfinished, 3);
 }

@@ -6,7 +6,7 @@ use crate::{
 };
 use sprag::{
     RedisStore, State, Store, StoreError,
-    store::{Complete, Held, Pace, Swept},
+    store::{Complete, EndingReason, Held, Pace, Swept},
 };
 
 async fn sweep(store: &RedisStore) -> Swept {
@@ -191,15 +191,17 @@ async fn a_thousand_broken_records_among_expired_leases_do_not_hold_up_the_good_
     }
     rig.advance(LEASE).await;
     assert_eq!(sweep(&store).await.reclaimed, 1_001);
-    let mut claimed = Vec::new();
+    let (mut claimed, mut ended) = (Vec::new(), Vec::new());
     loop {
         let slice = store.claim(&queue(), &worker(), 100, LEASE).await.expect("claim");
         claimed.extend(slice.jobs);
+        ended.extend(slice.ended);
         if !slice.more && store.queue(&queue()).await.expect("queue").pending == 0 {
             break;
         }
     }
-    assert_eq!(names(&claimed), ["good"]);
+    assert_eq!((names(&claimed), ended.len()), (vec!["good"], 1_000));
+    assert!(ended.iter().all(|job| job.reason == EndingReason::Undecodable));
     let info = store.queue(&queue()).await.expect("queue");
     assert_eq!((info.archived, info.unfinished), (1_000, 1));
 }

@@ -157,8 +157,11 @@ impl Pair {
             }
             Call::Claim { worker, count, lease } => {
                 let worker = WorkerId::new(format!("worker-{worker}")).expect("worker");
-                let claim =
-                    both!(self, lost, store => store.claim(&queue, &worker, *count, ms(*lease)));
+                let lease = ms(*lease);
+                let claim = both!(self, lost, store => async {
+                    let claim = store.claim(&queue, &worker, *count, lease).await;
+                    claim.map(|claim| if lost.is_some() { told_once(claim) } else { claim })
+                });
                 self.handed_over(claim);
             }
             Call::Operate(operation, numbers) => {
@@ -291,6 +294,11 @@ impl Pair {
         };
         picks.iter().filter_map(pick).collect()
     }
+}
+
+/// The repeat of a claim does not tell again what ended.
+fn told_once(claim: Claim) -> Claim {
+    Claim { ended: Vec::new(), ..claim }
 }
 
 impl Set {

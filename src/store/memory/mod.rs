@@ -183,8 +183,7 @@ impl Store for MemoryStore {
     ) -> Result<Claim, StoreError> {
         check_count(count)?;
         checked_lease(lease)?;
-        let jobs = self.on_queue(queue, |on, now| on.claim(worker, count, lease, now));
-        Ok(Claim { jobs, more: false })
+        Ok(self.on_queue(queue, |on, now| on.claim(worker, count, lease, now)))
     }
 
     async fn extend(

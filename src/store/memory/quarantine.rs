@@ -59,14 +59,13 @@ impl Queue {
         crashes: u32,
         now: Timestamp,
     ) {
-        let fingerprint = job.envelope.fingerprint;
-        self.quarantine.entry(fingerprint).or_insert_with(|| Quarantine {
-            fingerprint,
-            since: now,
-            crashes,
-            sample_id: Some(job.id().clone()),
-            worker: Some(holder.worker.clone()),
-            reason: None,
+        let (fingerprint, window) = (job.envelope.fingerprint, self.settings.crash_window());
+        self.quarantine.entry(fingerprint).or_insert_with(|| {
+            let sample_id = Some(job.id().clone());
+            let worker = Some(holder.worker.clone());
+            let reason = None;
+            Quarantine { fingerprint, since: now, crashes, sample_id, worker, reason }
+                .for_crashes(Some(window))
         });
     }
 

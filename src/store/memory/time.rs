@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     model::{JobId, MAX_DURATION, State, Timestamp},
-    store::{CRASH_BACKOFF, Failure, Pace, Swept},
+    store::{CRASH_BACKOFF, EndingReason, Failure, Pace, Swept},
 };
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ impl Queue {
     fn expire(&mut self, now: Timestamp, swept: &mut Swept) {
         while let Some((_, id)) = self.deadlines.first().filter(|(at, _)| *at <= now).cloned() {
             let Some(job) = self.take(&id) else { break };
-            self.expired(job, None, now);
+            swept.ended.push(self.ended(job, EndingReason::Expired, None, now));
             swept.expired += 1;
         }
     }
@@ -80,12 +80,12 @@ impl Queue {
             self.close_crashed(&job, &holder, crashes, now);
         }
         if job.is_past(now) {
-            self.expired(job, Some(holder.worker), now);
+            swept.ended.push(self.ended(job, EndingReason::Expired, Some(holder.worker), now));
             swept.expired += 1;
             return;
         }
         if self.is_quarantined(fingerprint) {
-            self.quarantined(job, Some(holder.worker), now);
+            swept.ended.push(self.ended(job, EndingReason::Quarantined, Some(holder.worker), now));
             swept.quarantined += 1;
             return;
         }

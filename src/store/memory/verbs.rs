@@ -37,7 +37,7 @@ use super::{
 };
 use crate::{
     model::{State, Timestamp, WorkerId},
-    store::{Ending, EndingReason},
+    store::{Ended, Ending, EndingReason},
 };
 use bytes::Bytes;
 
@@ -79,13 +79,17 @@ impl Queue {
         }
     }
 
-    /// A job that was taken missed its deadline.
-    pub(super) fn expired(&mut self, job: Job, worker: Option<WorkerId>, now: Timestamp) {
-        self.finish(job, State::Archived, ending(EndingReason::Expired, worker, now), None);
-    }
-
-    /// A job that was taken has a quarantined fingerprint.
-    pub(super) fn quarantined(&mut self, job: Job, worker: Option<WorkerId>, now: Timestamp) {
-        self.finish(job, State::Quarantined, ending(EndingReason::Quarantined, worker, now), None);
+    /// A job that was taken ends in nobody's hands: it missed its deadline, or its fingerprint is
+    /// quarantined.
+    pub(super) fn ended(
+        &mut self,
+        job: Job,
+        reason: EndingReason,
+        worker: Option<WorkerId>,
+        now: Timestamp,
+    ) -> Ended {
+        let ended = Ended::of(job.id().clone(), reason);
+        self.finish(job, ended.state, ending(reason, worker, now), None);
+        ended
     }
 }

@@ -8,8 +8,8 @@ use super::{
 use crate::{
     model::{Fence, Mode, State, StoreError, Timestamp, WorkerId},
     store::{
-        Archive, Claimed, Complete, EndingReason, Failure, Held, Holder, Outcomes, Retry, Snooze,
-        settle::cut_error,
+        Archive, Claim, Claimed, Complete, Ended, EndingReason, Failure, Held, Holder, Outcomes,
+        Retry, Snooze, settle::cut_error,
     },
 };
 use std::time::Duration;
@@ -24,38 +24,44 @@ impl Queue {
         count: usize,
         lease: Duration,
         now: Timestamp,
-    ) -> Vec<Claimed> {
+    ) -> Claim {
+        let mut claim = Claim::default();
         if self.settings.paused || self.pending.is_empty() {
-            return Vec::new();
+            return claim;
         }
         let fence = (self.fence + 1).max(now.as_millis().saturating_mul(1_000));
         let holder =
             Holder { worker: worker.clone(), fence: Fence(fence), lease_expires_at: now + lease };
-        let mut jobs = Vec::new();
-        while jobs.len() < count
+        while claim.jobs.len() < count
             && let Some(id) = self.pending.values().next().cloned()
             && let Some(job) = self.take(&id)
         {
-            jobs.extend(self.hand_over(job, &holder, now));
+            match self.hand_over(job, &holder, now) {
+                Ok(job) => claim.jobs.push(job),
+                Err(ended) => claim.ended.push(ended),
+            }
         }
         // Nobody has seen the fence of an empty claim.
-        if !jobs.is_empty() {
+        if !claim.jobs.is_empty() {
             self.fence = fence;
         }
         // Wake-ups chain: one worker each.
         self.wake |= !self.pending.is_empty();
-        jobs
+        claim
     }
 
     /// Makes the lease, unless the job is not to run any more.
-    fn hand_over(&mut self, mut job: Job, holder: &Holder, now: Timestamp) -> Option<Claimed> {
+    fn hand_over(
+        &mut self,
+        mut job: Job,
+        holder: &Holder,
+        now: Timestamp,
+    ) -> Result<Claimed, Ended> {
         if job.is_past(now) {
-            self.expired(job, None, now);
-            return None;
+            return Err(self.ended(job, EndingReason::Expired, None, now));
         }
         if self.is_quarantined(job.envelope.fingerprint) {
-            self.quarantined(job, None, now);
-            return None;
+            return Err(self.ended(job, EndingReason::Quarantined, None, now));
         }
         if let Some(Mode::Debounce { .. }) = job.mode() {
             self.free_key(&job);
@@ -71,7 +77,7 @@ impl Queue {
             enqueued_at: job.enqueued_at,
         };
         self.put(job);
-        Some(claimed)
+        Ok(claimed)
     }
 
     /// Takes a job out of its holder's hands, if it is in them. A lease that has run out counts
@@ -143,8 +149,7 @@ impl Queue {
             return Ok(State::Archived);
         }
         if job.is_past(due) {
-            self.expired(job, Some(holder.worker), now);
-            return Ok(State::Archived);
+            return Ok(self.ended(job, EndingReason::Expired, Some(holder.worker), now).state);
         }
         job.place = Place::Retry { due };
         self.put(job);

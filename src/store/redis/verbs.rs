@@ -13,9 +13,9 @@ use crate::{
         millis, record,
     },
     store::{
-        Archive, ArchiveReason, BatchError, Change, Claim, Complete, Day, EndingReason, Enqueued,
-        Held, JobInfo, Operation, Outcomes, Pace, Page, Quarantine, QueueInfo, Released, Retry,
-        Setting, Snooze, Store, Swept, WorkerInfo, check_batch, check_count, check_days,
+        Archive, ArchiveReason, BatchError, Change, Claim, Complete, Day, Ended, EndingReason,
+        Enqueued, Held, JobInfo, Operation, Outcomes, Pace, Page, Quarantine, QueueInfo, Released,
+        Retry, Setting, Snooze, Store, Swept, WorkerInfo, check_batch, check_count, check_days,
         check_enqueue, check_page, check_progress, settle::cut_error,
     },
 };
@@ -128,7 +128,7 @@ impl Store for RedisStore {
         let (mut claim, broken) = decode::claim(queue, answer)?;
         if !broken.is_empty() {
             claim.more |= claim.jobs.is_empty();
-            self.archive_broken(queue, broken).await;
+            claim.ended.extend(self.archive_broken(queue, broken).await);
         }
         Ok(claim)
     }
@@ -460,8 +460,9 @@ impl Store for RedisStore {
 }
 
 impl RedisStore {
-    /// Archives what only Rust can tell to be undecodable.
-    async fn archive_broken(&self, queue: &QueueName, broken: Vec<Broken>) {
+    /// Archives what only Rust can tell to be undecodable. One that is not archived now comes back
+    /// when its lease ends: the other jobs of the claim are not lost for it.
+    async fn archive_broken(&self, queue: &QueueName, broken: Vec<Broken>) -> Vec<Ended> {
         let given_up: Vec<_> = broken
             .into_iter()
             .map(|job| Archive {
@@ -470,10 +471,12 @@ impl RedisStore {
                 error: Some(job.why.to_string()),
             })
             .collect();
-        // One that is not archived now comes back when its lease ends: the others are not lost for it.
-        if let Err(error) = self.archive(queue, &given_up).await {
+        let outcomes = self.archive(queue, &given_up).await.unwrap_or_else(|error| {
             tracing::warn!(%queue, %error, "undecodable jobs not archived; they come back later");
-        }
+            Vec::new()
+        });
+        let archived = given_up.into_iter().zip(outcomes).filter(|(_, outcome)| outcome.is_ok());
+        archived.map(|(job, _)| Ended::of(job.held.id, EndingReason::Undecodable)).collect()
     }
 }
 

@@ -5,8 +5,8 @@ use crate::{
     Undecodable,
     model::{Fence, Fingerprint, JobId, QueueName, State, StoreError, Timestamp, WorkerId, record},
     store::{
-        Claim, Claimed, Day, Ending, EndingReason, Failure, Held, Holder, JobInfo, Listed, Page,
-        Quarantine, QueueInfo, Swept,
+        Claim, Claimed, Day, Ended, Ending, EndingReason, Failure, Held, Holder, JobInfo, Listed,
+        Page, Quarantine, QueueInfo, Swept,
     },
 };
 use bytes::Bytes;
@@ -107,7 +107,7 @@ pub(in crate::store::redis) fn claim(
     let fence = Fence(number(&reply.text()?)?);
     let lease_expires_at = Timestamp::from_millis(reply.count()?);
     let more = reply.int()? == 1;
-    let mut tried = tried_jobs(Elements::of(reply.value()?)?)?;
+    let (mut tried, ended) = notes(Elements::of(reply.value()?)?)?;
     let mut jobs = Vec::with_capacity(reply.0.len() / 2);
     let mut broken = Vec::new();
     for index in 0.. {
@@ -132,23 +132,36 @@ pub(in crate::store::redis) fn claim(
     if !tried.is_empty() {
         return Err(unknown("an index"));
     }
-    Ok((Claim { jobs, more }, broken))
+    Ok((Claim { jobs, more, ended }, broken))
 }
 
-/// Attempt and crash of jobs that failed before, by their place in the claim.
-fn tried_jobs(mut tried: Elements) -> Result<HashMap<u64, (u32, u32)>, StoreError> {
-    let mut counts = HashMap::new();
-    while tried.0.len() > 0 {
-        counts.insert(tried.count()?, tries(&tried.text()?));
+/// Attempt and crash by place in the claim, of jobs that failed before.
+type Tried = HashMap<i64, (u32, u32)>;
+
+/// What a claim notes beside its jobs: who failed before, and who ended.
+fn notes(mut notes: Elements) -> Result<(Tried, Vec<Ended>), StoreError> {
+    let (mut tried, mut ended) = (Tried::new(), Vec::new());
+    while notes.0.len() > 0 {
+        match (notes.value()?, notes.text()?) {
+            (Value::Int(index), counts) => drop(tried.insert(index, tries(&counts))),
+            (Value::BulkString(id), reason) => ended.push(end(id, &reason)?),
+            _ => return Err(unknown("a note")),
+        }
     }
-    Ok(counts)
+    Ok((tried, ended))
+}
+
+/// A job that ended in nobody's hands.
+fn end(id: Vec<u8>, reason: &str) -> Result<Ended, StoreError> {
+    let id = String::from_utf8(id).map_err(|_| unknown("not UTF-8"))?;
+    Ok(Ended::of(JobId::new(id)?, ending_reason(reason)?))
 }
 
 /// One slice of a sweep, and whether it was full.
 pub(in crate::store::redis) fn swept(answer: Value) -> Result<(Swept, bool), StoreError> {
     let mut reply = Elements::of(answer)?;
     let again = reply.int()? == 1;
-    let swept = Swept {
+    let mut swept = Swept {
         promoted: reply.count()?,
         reclaimed: reply.count()?,
         quarantined: reply.count()?,
@@ -156,7 +169,11 @@ pub(in crate::store::redis) fn swept(answer: Value) -> Result<(Swept, bool), Sto
         evicted: reply.count()?,
         claimable: reply.int()? == 1,
         next_due: reply.optional()?.map(Duration::from_millis),
+        ended: Vec::new(),
     };
+    while reply.0.len() > 0 {
+        swept.ended.push(end(reply.bytes()?.into(), &reply.text()?)?);
+    }
     Ok((swept, again))
 }
 
@@ -219,12 +236,16 @@ fn holder(entry: &str, lease: Option<Timestamp>) -> Result<Option<Holder>, Store
     }
 }
 
+fn ending_reason(text: &str) -> Result<EndingReason, StoreError> {
+    let known = EndingReason::ALL.into_iter().find(|known| known.as_str() == text);
+    known.ok_or_else(|| unknown("an ending"))
+}
+
 fn ending(text: &str) -> Result<Option<Ending>, StoreError> {
     let mut tokens = text.split(' ');
     let (Some(reason), Some(at)) = (tokens.next(), tokens.next()) else { return Ok(None) };
-    let reason = EndingReason::ALL.into_iter().find(|known| known.as_str() == reason);
     Ok(Some(Ending {
-        reason: reason.ok_or_else(|| unknown("an ending"))?,
+        reason: ending_reason(reason)?,
         at: Timestamp::from_millis(number(at)?),
         worker: tokens.next().filter(|worker| *worker != "-").map(WorkerId::new).transpose()?,
     }))
@@ -317,18 +338,22 @@ fn quarantine(fingerprint: &str, line: &str) -> Option<Quarantine> {
         worker: None,
         reason: None,
     };
+    let mut window = None;
     for (name, value) in line.split(' ').filter_map(|field| field.split_once('=')) {
         match name {
             "since" => entry.since = Timestamp::from_millis(number(value).unwrap_or(0)),
             "crashes" => entry.crashes = number(value).unwrap_or(0),
             "sample" => entry.sample_id = JobId::new(value).ok(),
             "worker" => entry.worker = WorkerId::new(value).ok(),
+            "window" => window = number(value).ok().map(Duration::from_millis),
             "reason" => entry.reason = Some(record::decoded(value)),
             // A later version's.
             _ => {}
         }
     }
-    Some(entry)
+    // An operator's entry counts no crash.
+    let crashed = entry.crashes > 0 && entry.reason.is_none();
+    Some(if crashed { entry.for_crashes(window) } else { entry })
 }
 
 /// Counters by day; `width` of them follow each day's name.
