@@ -20,7 +20,7 @@
 //!
 //! let (welcomed, mut done) = tokio::sync::mpsc::channel(1);
 //! let worker = Worker::builder(&client)
-//!     .handler(move |job: SendWelcome, _context| {
+//!     .handler(move |job: SendWelcome| {
 //!         let welcomed = welcomed.clone();
 //!         async move { welcomed.send(job.user).await }
 //!     })
@@ -62,12 +62,14 @@ pub mod store;
 
 mod client;
 pub mod inspect;
-mod job;
+pub mod job;
+mod trace;
 pub mod worker;
 
 #[doc(inline)]
 pub use client::{Client, Enqueue, OrJoin};
 pub use inspect::Inspector;
+#[doc(inline)]
 pub use job::Job;
 pub use model::record::Undecodable;
 #[doc(inline)]
@@ -77,6 +79,7 @@ pub use model::{
 };
 #[doc(inline)]
 pub use store::{Enqueued, ManualClock, MemoryStore, RedisStore, Store};
+pub use trace::TraceParent;
 #[doc(inline)]
 pub use worker::{Context, Report, Verdict, Worker};
 

@@ -125,7 +125,10 @@ mod tests {
     #[tokio::test]
     async fn the_span_of_a_handler_is_seen_inside_it_alone() {
         let span = TraceParent::generate();
-        assert_eq!(TraceParent::scope(Some(span), async { TraceParent::current() }).await, Some(span));
+        assert_eq!(
+            TraceParent::scope(Some(span), async { TraceParent::current() }).await,
+            Some(span)
+        );
         assert_eq!(TraceParent::current(), None);
     }
 }

@@ -134,7 +134,7 @@ async fn usual_delay(store: &RedisStore, job: &Job) -> Result<Duration, StoreErr
         Err(StoreError::NotFound(_)) => 0,
         Err(error) => return Err(error),
     };
-    let delay = worker::backoff(attempt + 1);
+    let delay = worker::Exponential::default().after(attempt + 1);
     Ok(Duration::from_millis(units::millis(delay)))
 }
 

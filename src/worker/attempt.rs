@@ -1,13 +1,17 @@
 //! One attempt: a handler in a task of its own, told to stop when its time is over, and given up if it
 //! does not.
 
-use super::{CancelReason, cancel::Cancellation, handler::{Answer, BoxError}, meters};
+use super::{
+    CancelReason, Shutdown,
+    cancel::Cancellation,
+    handler::{Answer, BoxError},
+    meters,
+};
 use std::{any::Any, future::Future, time::Duration};
 use tokio::{
     task::{JoinError, JoinHandle},
     time::{Instant, sleep, sleep_until, timeout},
 };
-use tokio_util::sync::CancellationToken;
 
 /// A handler that awaits is dropped within this; one that does not end by then is a runaway.
 const DROPPED_WITHIN: Duration = Duration::from_millis(100);
@@ -17,7 +21,10 @@ pub(super) enum Ran {
     Said(Result<Answer, BoxError>),
     Panicked(String),
     /// Told to stop for this reason, it did not. A runaway goes on all the same.
-    GivenUp { reason: CancelReason, runaway: bool },
+    GivenUp {
+        reason: CancelReason,
+        runaway: bool,
+    },
 }
 
 /// When an attempt is told to stop, whatever happens.
@@ -40,12 +47,12 @@ impl Limits {
     }
 }
 
-/// Runs a handler. `abort` ends the grace for all attempts of the worker.
+/// Runs a handler. Once the worker is aborted there is no grace.
 pub(super) async fn attempt(
     handler: impl Future<Output = Result<Answer, BoxError>> + Send + 'static,
     cancellation: &Cancellation,
     limits: Limits,
-    abort: &CancellationToken,
+    shutdown: &Shutdown,
 ) -> Ran {
     let end = limits.end();
     // A task of its own can be left behind: a handler that never awaits cannot be ended.
@@ -61,7 +68,7 @@ pub(super) async fn attempt(
     tokio::select! {
         ended = &mut task => return ran(ended),
         () = sleep(limits.grace) => {}
-        () = abort.cancelled() => {}
+        () = shutdown.aborted() => {}
     }
     task.abort();
     match timeout(DROPPED_WITHIN, &mut task).await {
@@ -102,5 +109,7 @@ async fn count_runaway(task: JoinHandle<Result<Answer, BoxError>>) {
     meters::runaways().increment(1);
     let _ = task.await;
     meters::runaways().decrement(1);
-    tracing::warn!("a handler that was given up has come to its end; its answer counts for nothing");
+    tracing::warn!(
+        "a handler that was given up has come to its end; its answer counts for nothing"
+    );
 }

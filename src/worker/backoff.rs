@@ -2,25 +2,12 @@
 
 use std::time::Duration;
 
-/// How long to wait after the attempt of this number (from 1) failed. A closure
-/// `Fn(u32) -> Duration` is one as well. Rounded up to whole ms, at least 1 ms, at most 10 years.
-pub trait Backoff: Send + Sync + 'static {
-    /// The wait after this attempt.
-    fn after(&self, attempt: u32) -> Duration;
-}
-
-impl<F: Fn(u32) -> Duration + Send + Sync + 'static> Backoff for F {
-    fn after(&self, attempt: u32) -> Duration {
-        self(attempt)
-    }
-}
-
 /// `base` after the first attempt, `factor` times as long after each further one, at most `cap`;
 /// each spread by ± `jitter`, so that jobs that failed together do not come back together. The
 /// usual: 15 s, doubling, at most a day, ± 15 %: 25 attempts last about twelve days.
 ///
 /// ```
-/// use sprag::worker::{Backoff, Exponential};
+/// use sprag::worker::Exponential;
 /// use std::time::Duration;
 ///
 /// let backoff = Exponential { base: Duration::from_secs(1), jitter: 0.0, ..Exponential::default() };
@@ -49,8 +36,9 @@ impl Default for Exponential {
     }
 }
 
-impl Backoff for Exponential {
-    fn after(&self, attempt: u32) -> Duration {
+impl Exponential {
+    /// The wait after the attempt of this number, from 1, failed.
+    pub fn after(&self, attempt: u32) -> Duration {
         let steps = f64::from(attempt.saturating_sub(1));
         let seconds = self.base.as_secs_f64() * self.factor.powf(steps);
         let seconds = seconds.min(self.cap.as_secs_f64());

@@ -1,8 +1,7 @@
 //! What a worker is told before it runs.
 
 use super::{
-    Answer, BoxError, Context, EndedJob, Exponential, Handler, Report, Shared, Shutdown, Worker,
-    backoff::Backoff,
+    Answer, Backoff, BoxError, Context, EndedJob, Exponential, Handler, Report, Shared, Shutdown, Worker,
     context::Surroundings,
     handler::{DataMap, Registry, Run, boxed},
     hooks::Hooks,
@@ -38,7 +37,7 @@ pub struct WorkerBuilder {
     timeout: Option<Duration>,
     grace: Duration,
     cancel_grace: Duration,
-    backoff: Arc<dyn Backoff>,
+    backoff: Box<Backoff>,
 }
 
 impl WorkerBuilder {
@@ -56,14 +55,11 @@ impl WorkerBuilder {
             timeout: None,
             grace: Duration::from_secs(25),
             cancel_grace: Duration::from_secs(1),
-            backoff: Arc::new(Exponential::default()),
+            backoff: Box::new(|attempt| Exponential::default().after(attempt)),
         }
     }
 
-    fn register(
-        mut self,
-        register: impl FnOnce(&mut Registry) -> Result<(), StoreError>,
-    ) -> Self {
+    fn register(mut self, register: impl FnOnce(&mut Registry) -> Result<(), StoreError>) -> Self {
         self.registry = self.registry.and_then(|mut registry| {
             register(&mut registry)?;
             Ok(registry)
@@ -226,10 +222,11 @@ impl WorkerBuilder {
         self
     }
 
-    /// How long to wait after a failed attempt, unless the job's type [says](Job::backoff) so itself.
-    /// Default: [`Exponential`] from 15 s to a day.
-    pub fn backoff(mut self, backoff: impl Backoff) -> Self {
-        self.backoff = Arc::new(backoff);
+    /// How long to wait after the attempt of this number, from 1, failed, unless the job's type
+    /// [says](Job::backoff) so itself. Rounded up to whole ms, 1 ms to 10 years. Default:
+    /// [`Exponential`], from 15 s to a day.
+    pub fn backoff(mut self, backoff: impl Fn(u32) -> Duration + Send + Sync + 'static) -> Self {
+        self.backoff = Box::new(backoff);
         self
     }
 

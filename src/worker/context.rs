@@ -46,11 +46,7 @@ pub(super) struct Surroundings {
 }
 
 impl Context {
-    pub(super) fn new(
-        claimed: Claimed,
-        lease: Duration,
-        surroundings: Arc<Surroundings>,
-    ) -> Self {
+    pub(super) fn new(claimed: Claimed, lease: Duration, surroundings: Arc<Surroundings>) -> Self {
         let claimed_at = Timestamp::from_millis(
             claimed.lease_expires_at.as_millis().saturating_sub(millis(lease)),
         );

@@ -3,7 +3,7 @@
 use super::{
     CancelReason, Context, Shared,
     attempt::{Limits, Ran, attempt},
-    backoff::{Backoff, about, in_bounds},
+    backoff::{about, in_bounds},
     handler::{Entry, VerdictKind, chain, verdict},
     meters::{self, Meter},
     settle::{Settlement, Unsettled},
@@ -13,7 +13,10 @@ use crate::{
     store::{Archive, ArchiveReason, Complete, Held, Retry, Snooze},
     trace::TraceParent,
 };
-use std::{sync::Arc, time::{Duration, Instant}};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tokio::sync::{OwnedSemaphorePermit, SemaphorePermit};
 use tower::ServiceExt;
 use tracing::Instrument;
@@ -86,7 +89,7 @@ async fn attempt_at(shared: &Shared, context: &Context, entry: &Entry, meter: &M
     let handler = TraceParent::scope(context.traceparent(), handler).instrument(span);
     meter.running.increment(1);
     let started = Instant::now();
-    let ran = attempt(handler, context.cancellation(), limits, &shared.abort).await;
+    let ran = attempt(handler, context.cancellation(), limits, &shared.shutdown).await;
     meter.ran(started.elapsed());
     meter.running.decrement(1);
     ran
@@ -124,7 +127,7 @@ fn judge(shared: &Shared, context: &Context, entry: &Entry, ran: Ran) -> Option<
         None => {}
     }
     let attempt = context.attempt() + 1;
-    let usual = || entry.after(attempt).unwrap_or_else(|| shared.backoff.after(attempt));
+    let usual = || (entry.backoff)(attempt).unwrap_or_else(|| (shared.backoff)(attempt));
     let settlement = match verdict(&error) {
         Some(VerdictKind::Unhandled) => return None,
         Some(VerdictKind::Snooze(delay)) => snooze(held, delay),

@@ -8,43 +8,42 @@ use crate::{
 };
 use futures_util::future::join_all;
 use std::{sync::Arc, time::Duration};
-use tokio::{sync::oneshot, time::Instant};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// Keeps until it is told to end, or dropped.
 pub(super) struct Keeper {
     over: CancellationToken,
-    ended: oneshot::Receiver<()>,
+    ended: CancellationToken,
 }
 
 impl Keeper {
     pub(super) fn start(shared: &Arc<Shared>) -> Self {
-        let over = CancellationToken::new();
-        let (tell, ended) = oneshot::channel();
-        let (keep, stop) = (keep(shared.clone()), over.clone());
-        let until_over = async move {
-            tokio::select! { () = keep => {} () = stop.cancelled() => {} }
-            let _ = tell.send(());
-        };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let thread = runtime.map(|runtime| {
-            let name = std::thread::Builder::new().name("sprag-keeper".into());
-            // The future is shared with the fallback, so it is made once and moved once.
-            name.spawn(move || runtime.block_on(until_over))
-        });
-        match thread {
-            Ok(Ok(_detached)) => {}
-            Ok(Err(error)) | Err(error) => {
-                tracing::error!(%error, "no thread for the keeper; leases may be lost");
+        let (over, ended) = (CancellationToken::new(), CancellationToken::new());
+        let until_over = {
+            let (shared, over, ended) = (shared.clone(), over.clone(), ended.clone());
+            move || async move {
+                let _ended = ended.drop_guard();
+                over.run_until_cancelled(keep(shared)).await;
             }
+        };
+        let thread = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let thread = thread.and_then(|runtime| {
+            let until_over = until_over.clone();
+            let thread = std::thread::Builder::new().name("sprag-keeper".into());
+            thread.spawn(move || runtime.block_on(until_over()))
+        });
+        if let Err(error) = thread {
+            tracing::error!(%error, "no thread for the keeper; busy handlers may starve it");
+            tokio::spawn(until_over());
         }
         Self { over, ended }
     }
 
     /// Ends it, with what it has in flight.
-    pub(super) async fn end(mut self) {
+    pub(super) async fn end(self) {
         self.over.cancel();
-        let _ = (&mut self.ended).await;
+        self.ended.cancelled().await;
     }
 }
 

@@ -7,7 +7,7 @@
 //! `sources`, and blocks when there is nothing; `execute` runs one job, by an `attempt` that can be
 //! given up (`cancel`); `settle` tells the store. `keeper` is a thread of its own that extends the
 //! leases of what is `running`, beats, and obeys operators (`control`). `sweep` does what time has
-//! made due. `hooks` and `meters` tell others.
+//! made due. `hooks` and `meters` tell others. `until_empty` does all that without loops, for tests.
 
 mod attempt;
 mod backoff;
@@ -29,8 +29,9 @@ mod settle;
 mod shutdown;
 mod sources;
 mod sweep;
+mod until_empty;
 
-pub use backoff::{Backoff, Exponential};
+pub use backoff::Exponential;
 pub use builder::WorkerBuilder;
 pub use cancel::CancelReason;
 pub use context::Context;
@@ -92,6 +93,9 @@ pub struct Worker {
     grace: Duration,
 }
 
+/// How long to wait after the attempt of this number.
+type Backoff = dyn Fn(u32) -> Duration + Send + Sync;
+
 /// What all parts of a worker know.
 struct Shared {
     id: WorkerId,
@@ -107,7 +111,7 @@ struct Shared {
     lease: Duration,
     timeout: Option<Duration>,
     cancel_grace: Duration,
-    backoff: Arc<dyn Backoff>,
+    backoff: Box<Backoff>,
     running: Running,
     unsettled: mpsc::Sender<settle::Unsettled>,
     /// The one place for a job that is suspected of killing its workers.
@@ -190,8 +194,7 @@ impl Worker {
         let shared = &self.shared;
         let keeper = Keeper::start(shared);
         let before = *shared.report();
-        let fetcher = fetch::Fetcher::new(shared.clone(), TaskTracker::new());
-        fetcher.run_until_empty().await;
+        until_empty::run_until_empty(shared).await;
         keeper.end().await;
         shared.report().since(&before)
     }

@@ -77,7 +77,7 @@ pub(super) async fn settle(shared: &Shared, batch: Vec<Unsettled>) -> Vec<Unsett
 
 /// Settles jobs of one queue by one verb.
 async fn settle_slice(shared: &Shared, queue: QueueName, jobs: Vec<Unsettled>) -> Vec<Unsettled> {
-    match call(&*shared.store(), &queue, &jobs).await {
+    match call(shared.store(), &queue, &jobs).await {
         Ok(outcomes) => {
             for (job, outcome) in jobs.into_iter().zip(outcomes) {
                 shared.running.remove(&job.context);
@@ -122,7 +122,7 @@ fn told(shared: &Shared, job: Unsettled, outcome: Outcome) {
             _ if context.attempt() + 1 >= envelope.max_attempts() => EndingReason::Exhausted,
             _ => EndingReason::Expired,
         };
-        tracing::warn!(%reason, queue = %context.queue(), kind = %context.kind(),
+        tracing::warn!(reason = reason.as_str(), queue = %context.queue(), kind = %context.kind(),
             job_id = %context.id(), "archived");
         shared.hooks.tell(EndedJob {
             queue: context.queue().clone(),
@@ -169,7 +169,7 @@ macro_rules! of_kind {
 
 /// One call to the store. All jobs are settled by the verb of the first.
 async fn call(
-    store: &dyn Store,
+    store: &Arc<dyn Store>,
     queue: &QueueName,
     jobs: &[Unsettled],
 ) -> Result<Outcomes<Outcome>, StoreError> {

@@ -79,8 +79,10 @@ impl Drop for AbortOnDrop {
 #[cfg(unix)]
 pub(super) async fn obey_signals(shutdown: Shutdown) {
     use tokio::signal::unix::{SignalKind, signal};
-    let tstp = SignalKind::from_raw(20 * i32::from(cfg!(target_os = "linux")) + 18 * i32::from(!cfg!(target_os = "linux")));
-    let listen = || Ok((signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?, signal(tstp)?));
+    let listen = || {
+        let quiet = signal(SignalKind::from_raw(libc::SIGTSTP))?;
+        Ok((signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?, quiet))
+    };
     let (mut term, mut int, mut quiet) = match listen() {
         Ok(signals) => signals,
         Err(error) => {

@@ -74,24 +74,27 @@ pub(super) async fn discover(shared: Arc<Shared>) {
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        match shared.store().queues().await {
-            Ok(existing) => {
-                let found = shared.selection.resolve(&existing);
-                let changed = shared.queues.send_if_modified(|queues| {
-                    let changed = **queues != *found;
-                    if changed {
-                        *queues = found.into();
-                    }
-                    changed
-                });
-                if changed {
-                    tracing::info!(queues = ?shared.queues.borrow(), "queues to serve");
-                    shared.look.notify_one();
-                }
-            }
-            Err(error) => tracing::warn!(%error, "queues not looked up; trying again"),
+        if let Err(error) = look_up(&shared).await {
+            tracing::warn!(%error, "queues not looked up; trying again");
         }
     }
+}
+
+/// Serves what there is now.
+pub(super) async fn look_up(shared: &Shared) -> Result<(), StoreError> {
+    let found = shared.selection.resolve(&shared.store().queues().await?);
+    let changed = shared.queues.send_if_modified(|queues| {
+        let changed = **queues != *found;
+        if changed {
+            *queues = found.into();
+        }
+        changed
+    });
+    if changed {
+        tracing::info!(queues = ?shared.queues.borrow(), "queues to serve");
+        shared.look.notify_one();
+    }
+    Ok(())
 }
 
 /// How slots go to queues that all have jobs.

@@ -18,7 +18,7 @@ async fn a_worker_is_listed_while_it_works() {
     assert_eq!(sprag.run(&["worker", "list"]).stderr, "there is no worker\n");
     let client = Client::connect(&sprag.server.url()).expect("a url");
     let worker = Worker::builder(&client)
-        .handler(|_: Nothing, _| async { Ok::<_, std::io::Error>(()) })
+        .handler(|_: Nothing| async { Ok::<_, std::io::Error>(()) })
         .concurrency(3)
         .build()
         .expect("valid");

@@ -99,7 +99,7 @@ async fn rust_runs_what_python_enqueued() {
     assert_eq!(plain.headers().get("trace").map(String::as_str), Some("a b=c"));
 
     let (run, mut texts) = tokio::sync::mpsc::unbounded_channel();
-    let worker = Worker::builder(&client).concurrency(1).handler(move |job: Greeting, _| {
+    let worker = Worker::builder(&client).concurrency(1).handler(move |job: Greeting, _: Context| {
         let run = run.clone();
         async move { run.send(job.text) }
     });

@@ -32,7 +32,7 @@ impl Floor {
         self.enter(&name);
         let done = tokio::select! {
             () = tokio::time::sleep(ms(200)) => true,
-            () = context.cancelled() => false,
+            _ = context.cancelled() => false,
         };
         self.leave(&name);
         if done { Ok(()) } else { Err(Verdict::discard("told to stop")) }

@@ -147,7 +147,7 @@ pub(crate) fn worker<Fut: Future<Output = Answer> + Send + 'static>(
     handler: impl Fn(Task, Context) -> Fut + Clone + Send + Sync + 'static,
 ) -> WorkerBuilder {
     let log = log.clone();
-    Worker::builder(client).backoff(|_| ms(1)).handler(move |task: Task, context| {
+    Worker::builder(client).backoff(|_| ms(1)).handler(move |task: Task, context: Context| {
         let (log, handler) = (log.clone(), handler.clone());
         async move {
             log.add(&format!("start {}", task.0));

@@ -110,7 +110,7 @@ async fn a_job_starts_elsewhere_only_after_the_first_handler_was_told_to_stop() 
             async move {
                 tokio::select! {
                     () = tokio::time::sleep(ms(5_000)) => log.add("done at the first"),
-                    () = context.cancelled() => log.add("told"),
+                    _ = context.cancelled() => log.add("told"),
                 }
                 Err(Verdict::retry_in(HOUR, "stopped"))
             }

@@ -27,7 +27,7 @@ async fn a_job_of_many_leases_runs_once() {
     let handler = |_, context: Context| async move {
         tokio::select! {
             () = tokio::time::sleep(ms(2_000)) => Ok(()),
-            () = context.cancelled() => Err(sprag::Verdict::discard("told to stop")),
+            _ = context.cancelled() => Err(sprag::Verdict::discard("told to stop")),
         }
     };
     let first = Working::start(worker(&bench.client, &log, handler).lease(LEASE));

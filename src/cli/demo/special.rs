@@ -94,11 +94,11 @@ pub(super) async fn worker(global: &Global, dir: &Path) -> Result<(), Failure> {
     };
     let note = write.clone();
     let worker = Worker::builder(&client)
-        .handler(move |job: CartChanged, context| {
+        .handler(move |job: CartChanged, context: Context| {
             let noted = note(&context, Some(job.items));
             async move { noted }
         })
-        .handler(move |_: Poison, context| {
+        .handler(move |_: Poison, context: Context| {
             let noted = write(&context, None);
             async move {
                 noted?;

@@ -38,9 +38,9 @@ pub(super) fn on(client: &Client, journal: Arc<Journal>) -> Result<Worker, Store
     };
     let (webhook, email, report) = (handler(&journal), handler(&journal), handler(&journal));
     let mut worker = Worker::builder(client)
-        .handler(move |job: Webhook, context| webhook(job.0, context))
-        .handler(move |job: Email, context| email(job.0, context))
-        .handler(move |job: Report, context| report(job.0, context))
+        .handler(move |job: Webhook, context: Context| webhook(job.0, context))
+        .handler(move |job: Email, context: Context| email(job.0, context))
+        .handler(move |job: Report, context: Context| report(job.0, context))
         .concurrency(CONCURRENCY)
         .lease(LEASE)
         .grace(Duration::from_secs(1))
@@ -61,7 +61,7 @@ async fn deliver(
     note(Step::Start)?;
     tokio::select! {
         () = tokio::time::sleep(Duration::from_millis(delivery.takes_ms)) => {}
-        () = context.cancelled() => {
+        _ = context.cancelled() => {
             note(Step::Stopped)?;
             return Err("told to stop".into());
         }

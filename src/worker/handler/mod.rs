@@ -4,9 +4,9 @@
 mod extract;
 mod verdict;
 
+pub(super) use extract::DataMap;
 pub use extract::{Attempt, Data, FromJob, Headers};
 pub use verdict::Verdict;
-pub(super) use extract::DataMap;
 pub(super) use verdict::{VerdictKind, chain, verdict};
 
 use super::Context;
@@ -136,7 +136,9 @@ fn job_of<J: Job>(context: &Context) -> Result<J, Verdict> {
     }
     let (version, known) = (envelope.version(), J::VERSION);
     J::upgrade(payload).map_err(|why| match version > known {
-        true => Verdict::unhandled(format!("payload version {version}, known up to {known}: {why}")),
+        true => {
+            Verdict::unhandled(format!("payload version {version}, known up to {known}: {why}"))
+        }
         false => Verdict::undecodable(format!("payload version {version}, now {known}: {why}")),
     })
 }

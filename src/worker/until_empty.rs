@@ -1,0 +1,61 @@
+//! A worker without loops: runs what can be run now, one job after another.
+
+use super::{Context, Shared, execute::run, running::trusted, settle::settle, sources, sweep};
+use crate::{
+    model::StoreError,
+    store::{Claim, Pace},
+};
+use std::sync::Arc;
+use tokio::time::Instant;
+
+/// Runs until nothing is claimable, or the store fails.
+pub(super) async fn run_until_empty(shared: &Arc<Shared>) {
+    if let Err(error) = go_through(shared).await {
+        tracing::error!(%error, "stopped; what is left waits");
+    }
+}
+
+async fn go_through(shared: &Arc<Shared>) -> Result<(), StoreError> {
+    let mut sources = sources::Sources::new(shared.order);
+    while !shared.shutdown.is_quiet() {
+        if shared.selection.is_open() {
+            sources::look_up(shared).await?;
+        }
+        let queues = shared.queues.borrow().clone();
+        for (queue, _) in queues.iter() {
+            let swept = shared.store().sweep(queue, Pace::Now).await?;
+            sweep::tell(shared, queue, swept);
+        }
+        sources.replace(&queues);
+        let Some(context) = claim_one(shared, &mut sources).await? else { return Ok(()) };
+        let mut unsettled = vec![run(shared, context).await];
+        while !unsettled.is_empty() {
+            unsettled = settle(shared, unsettled).await;
+        }
+    }
+    Ok(())
+}
+
+/// One job of the queue whose turn it is, or of the next that has one.
+async fn claim_one(
+    shared: &Arc<Shared>,
+    sources: &mut sources::Sources,
+) -> Result<Option<Context>, StoreError> {
+    let mut open: Vec<usize> = (0..sources.all.len()).collect();
+    while let Some((turn, _)) = sources.share_out(&open, 1).first().copied() {
+        let queue = sources.all[turn].queue.clone();
+        let sent = Instant::now();
+        let claim = shared.store().claim(&queue, &shared.id, 1, shared.lease).await?;
+        let Claim { mut jobs, more, ended } = claim;
+        shared.hooks.tell_all(&queue, ended);
+        if let Some(job) = jobs.pop() {
+            let context = Context::new(job, shared.lease, shared.surroundings.clone());
+            shared.running.add(&context, trusted(sent, shared.lease));
+            return Ok(Some(context));
+        }
+        if !more {
+            open.retain(|source| *source != turn);
+        }
+    }
+    Ok(None)
+}
