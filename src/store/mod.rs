@@ -258,6 +258,10 @@ pub trait Store: std::fmt::Debug + Send + Sync {
     /// The queues of this namespace, sorted.
     async fn queues(&self) -> Result<Vec<QueueName>, StoreError>;
 
+    /// Puts those of the queues that somebody has made on the list again, should they have been lost
+    /// from it: who made one may have died before it was listed. For workers, now and then.
+    async fn register(&self, queues: &[QueueName]) -> Result<(), StoreError>;
+
     /// Blocks until one of the queues has a wake token, takes it, and names the queue; none after
     /// the timeout. The token says "look", it is not the truth. Whoever takes one must claim, or
     /// put it back by [`wake`](Store::wake).

@@ -31,6 +31,14 @@ pub(crate) trait Backend: Send + Sync {
         fresh_queue()
     }
 
+    /// The queue is lost from the list: its maker died between the two.
+    async fn lose_from_list(&self, _queue: &QueueName) {}
+
+    /// Makes the last beats of all workers that much older.
+    async fn age_beats(&self, by: Duration) {
+        self.advance(by).await;
+    }
+
     /// Asserts what holds at any moment and only this backend can see.
     async fn look_behind(&self, _queue: &QueueName) {}
 

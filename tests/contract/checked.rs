@@ -38,6 +38,10 @@ macro_rules! checked {
                 self.store.queues().await
             }
 
+            async fn register(&self, queues: &[QueueName]) -> Result<(), StoreError> {
+                self.store.register(queues).await
+            }
+
             async fn beat(&self, worker: &WorkerInfo) -> Result<(), StoreError> {
                 self.store.beat(worker).await
             }

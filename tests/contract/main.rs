@@ -63,3 +63,4 @@ mod sweep;
 mod throttle;
 mod unique;
 mod wake;
+mod workers;

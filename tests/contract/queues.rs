@@ -10,6 +10,9 @@ cases! {
     looking_makes_no_queue,
     a_queue_outlives_its_jobs,
     queues_are_sorted,
+    a_queue_that_was_lost_from_the_list_is_listed_again,
+    a_queue_that_nobody_made_is_not_listed,
+    a_deleted_queue_is_not_listed_again,
 }
 
 async fn listed(t: &Trial) -> bool {
@@ -60,4 +63,36 @@ async fn queues_are_sorted(t: Trial) {
     }
     let queues = t.store.queues().await.expect("queues");
     assert!(queues.len() >= 12 && queues.is_sorted(), "{queues:?}");
+}
+
+async fn a_queue_that_was_lost_from_the_list_is_listed_again(t: Trial) {
+    let (lost, kept, set) = (t.clone(), t.other_queue().await, t.other_queue().await);
+    lost.enqueue(lost.job()).await;
+    kept.enqueue(kept.job()).await;
+    set.limit(5).await;
+    lost.lose_from_list().await;
+    set.lose_from_list().await;
+    let queues = [&lost, &kept, &set].map(|t| t.queue.clone());
+    for _ in 0..2 {
+        assert_eq!(t.store.register(&queues).await, Ok(()));
+        assert!(listed(&lost).await && listed(&kept).await && listed(&set).await);
+    }
+    assert_eq!(t.store.queues().await.expect("queues").len(), 3);
+}
+
+async fn a_queue_that_nobody_made_is_not_listed(t: Trial) {
+    let made = t.other_queue().await;
+    made.enqueue(made.job()).await;
+    t.claim(1).await;
+    let queues = [t.queue.clone(), made.queue.clone()];
+    assert_eq!(t.store.register(&queues).await, Ok(()));
+    assert!(!listed(&t).await && listed(&made).await);
+    assert_eq!(t.store.register(&[]).await, Ok(()));
+}
+
+async fn a_deleted_queue_is_not_listed_again(t: Trial) {
+    t.enqueue(t.job()).await;
+    t.delete_queue(true).await.expect("deleted");
+    assert_eq!(t.store.register(std::slice::from_ref(&t.queue)).await, Ok(()));
+    assert!(!listed(&t).await);
 }

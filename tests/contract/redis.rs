@@ -5,11 +5,14 @@ use crate::{
     support::{Keys, Server, key},
 };
 use redis::{AsyncCommands, aio::MultiplexedConnection};
-use sprag::{QueueName, RedisStore, Store, Timestamp};
+use sprag::{QueueName, RedisStore, Store, Timestamp, store::WorkerInfo};
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
+
+const QUEUES: &str = "sprag:queues";
+const WORKERS: &str = "sprag:workers";
 
 /// A server of this case's own, and the queues whose clocks it moves.
 pub(crate) struct Redis {
@@ -65,6 +68,23 @@ impl Backend for Redis {
         self.queues.lock().expect("queues").push(queue.clone());
         self.set_clocks().await;
         queue
+    }
+
+    async fn lose_from_list(&self, queue: &QueueName) {
+        let _: () = self.connection.clone().srem(QUEUES, queue.as_str()).await.expect("SREM");
+    }
+
+    /// The list of workers is kept by Redis' own clock.
+    async fn age_beats(&self, by: Duration) {
+        let mut redis = self.connection.clone();
+        let entries: Vec<(String, String)> = redis.hgetall(WORKERS).await.expect("HGETALL");
+        for (id, entry) in entries {
+            let mut info: WorkerInfo = serde_json::from_str(&entry).expect("an entry");
+            let millis = u64::try_from(by.as_millis()).expect("short");
+            info.seen_at = Timestamp::from_millis(info.seen_at.as_millis() - millis);
+            let entry = serde_json::to_string(&info).expect("JSON");
+            let _: () = redis.hset(WORKERS, id, entry).await.expect("HSET");
+        }
     }
 
     async fn look_behind(&self, queue: &QueueName) {

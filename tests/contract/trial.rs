@@ -41,6 +41,16 @@ impl Trial {
         self.backend.advance(by).await;
     }
 
+    /// The queue is lost from the list of queues.
+    pub(crate) async fn lose_from_list(&self) {
+        self.backend.lose_from_list(&self.queue).await;
+    }
+
+    /// Nothing is heard of any worker for so long.
+    pub(crate) async fn age_beats(&self, by: Duration) {
+        self.backend.age_beats(by).await;
+    }
+
     pub(crate) async fn now(&self) -> Timestamp {
         self.backend.now().await
     }

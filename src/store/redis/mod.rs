@@ -8,6 +8,7 @@ mod connection;
 mod decode;
 mod fault;
 mod keys;
+mod listing;
 mod registry;
 mod scripts;
 mod verbs;
@@ -19,7 +20,7 @@ use redis::{Cmd, Value};
 use scripts::{Clock, Scripts, Verb};
 use std::{
     collections::HashSet,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -184,38 +185,6 @@ impl Inner {
         let answer = self.verb(Verb::Enqueue, queue, &args).await?;
         self.register(queue, decode::made(&decode::lines(&answer)?)).await?;
         Ok(answer)
-    }
-
-    /// Puts the queue on the list of queues: when a script made it, and once per process, since
-    /// the one who made it may have died before it came to this.
-    async fn register(&self, queue: &QueueName, made: bool) -> Result<(), StoreError> {
-        let known = || self.registered.lock().unwrap_or_else(PoisonError::into_inner);
-        if !made && known().contains(queue) {
-            return Ok(());
-        }
-        let on_list = |command| {
-            let mut cmd = redis::cmd(command);
-            cmd.arg(keys::queues(&self.namespace)).arg(queue.as_str());
-            cmd
-        };
-        // Asked first: when memory is full, adding is refused even if there is nothing to add.
-        let listed = !made && self.plain(&on_list("SISMEMBER")).await? == Value::Int(1);
-        if !listed {
-            self.plain(&on_list("SADD")).await?;
-        }
-        known().insert(queue.clone());
-        Ok(())
-    }
-}
-
-impl Inner {
-    /// Takes the queue off the list.
-    async fn unregister(&self, queue: &QueueName) -> Result<(), StoreError> {
-        let mut remove = redis::cmd("SREM");
-        remove.arg(keys::queues(&self.namespace)).arg(queue.as_str());
-        self.plain(&remove).await?;
-        self.registered.lock().unwrap_or_else(PoisonError::into_inner).remove(queue);
-        Ok(())
     }
 }
 

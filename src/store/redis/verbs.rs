@@ -422,6 +422,10 @@ impl Store for RedisStore {
         decode::queues(self.0.plain(&members).await?)
     }
 
+    async fn register(&self, queues: &[QueueName]) -> Result<(), StoreError> {
+        self.0.list_again(queues).await
+    }
+
     async fn wait(
         &self,
         queues: &[QueueName],
