@@ -6,7 +6,7 @@
 --        expired, evicted, claimable (0|1), ms until the next job is due (-1 none)
 -- Cost: 10 commands a call with nothing to do, 28 about once a
 -- second; a slice touches at most 200 jobs. Repeats by nature
--- Uses: clock text chunks held release wake lanes due failures tries state ghosts day finish remember
+-- Uses: clock text chunks held release wake lanes due failures tries state ghosts day publish ended finish remember
 local answers, expiry, jobs, meta, active, holder, scheduled, retry, completed, archived, cancelled,
   quarantined, tries, errors, endings, results, wake, progress, unique, seen, ghosts, quarantine,
   crashes, stats = unpack(KEYS)
@@ -419,6 +419,7 @@ for priority in gmatch(settings[3] and '' or lanes, '%d') do
   claimable = claimable + call('LLEN', lane(priority))
 end
 next_due = next_due and math.max(next_due - now, 0) or -1
+tell_ended()
 return {
   again and 1 or 0, promoted, reclaimed, ended_counts.quarantined or 0, ended_counts.expired or 0,
   evicted, claimable > 0 and 1 or 0, next_due,

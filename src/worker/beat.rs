@@ -3,7 +3,7 @@
 use super::{LAST_WORDS, Shared};
 use crate::{
     model::Timestamp,
-    store::{BEAT, WorkerInfo},
+    store::{BEAT, WorkerInfo, WorkerState},
 };
 use std::sync::Arc;
 
@@ -22,6 +22,8 @@ pub(super) async fn beat(shared: Arc<Shared>) {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             concurrency: shared.concurrency,
             busy: shared.running.count(),
+            state: WorkerState::Running,
+            jobs: Vec::new(),
             started_at,
             seen_at: started_at,
             gone: false,

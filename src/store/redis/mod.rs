@@ -1,13 +1,14 @@
 //! The store on Redis: every change of a job's state is one Lua script.
 //!
 //! `scripts` puts them together, `call` makes a call with its repeats, `decode` reads the answers,
-//! `fault` reads the errors, `connection` holds the connections.
+//! `fault` reads the errors, `connection` holds the connections, `listen` hears what is published.
 
 mod call;
 mod connection;
 mod decode;
 mod fault;
 mod keys;
+mod listen;
 mod registry;
 mod scripts;
 mod verbs;
@@ -209,6 +210,20 @@ impl Inner {
 }
 
 impl Inner {
+    /// The same with connections and callers of its own.
+    fn apart(&self) -> Self {
+        Self {
+            link: self.link.apart(),
+            namespace: self.namespace.clone(),
+            budget: self.budget,
+            callers: self.callers,
+            scripts: self.scripts,
+            pool: CallerPool::default(),
+            rare: RareCalls::default(),
+            registered: Mutex::default(),
+        }
+    }
+
     /// Takes the queue off the list.
     async fn unregister(&self, queue: &QueueName) -> Result<(), StoreError> {
         let mut remove = redis::cmd("SREM");
