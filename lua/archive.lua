@@ -3,7 +3,7 @@
 -- ARGV: caller seq budget, then per job: id, fence, reason, end of its JSON failure ('' none)
 -- Reply: text: n OK | n STALE
 -- Cost: 14 commands a call, none per job; a unique key adds one or two
--- Uses: clock repeats outcomes text chunks held release day finish failures
+-- Uses: clock repeats outcomes text chunks held release day publish ended finish failures
 local answers, expiry, meta, active, holder, errors, unique, archived, endings, stats,
   progress = unpack(KEYS)
 
@@ -38,5 +38,6 @@ if #given_up > 0 then
   each('HSET', errors, new_lines)
   call('HINCRBY', meta, 'unfinished', -#given_up)
   call('HINCRBY', stats, today() .. ':failed', #given_up)
+  tell_ended()
 end
 return keep(outcomes())

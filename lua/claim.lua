@@ -8,7 +8,7 @@
 --        still held under that fence, its lease renewed, and claims nothing; RARE
 -- Cost: 12 commands a call (two more if it leaves a wake token), none per job
 -- Uses: clock repeats chunks wake hold
--- Rare uses: text lanes state day finish
+-- Rare uses: text lanes state day publish ended finish
 local answers, expiry, jobs, meta, wake, active, holder, tries, ghosts, scheduled, retry, completed,
   archived, cancelled, quarantined, endings, unique, quarantine, stats = unpack(KEYS)
 
@@ -270,4 +270,5 @@ end
 if left then
   leave_wake()
 end
+tell_ended()
 return hand_over(fence, left and #ids < count and 1 or 0, ids, records, counts, ended)

@@ -5,7 +5,7 @@
 -- Reply: text: n OK | n STALE; RARE
 -- Cost: 10 commands a call (one more for a new caller), none per job; options add to it
 -- Uses: clock repeats text chunks held release day
--- Rare uses: outcomes finish tries remember
+-- Rare uses: outcomes publish ended finish tries remember
 local answers, expiry, jobs, meta, active, holder, stats, tries, errors, unique, completed,
   endings, results, progress, crashes, seen = unpack(KEYS)
 
@@ -28,13 +28,14 @@ local function count_completed(count)
   call('HINCRBY', stats, today() .. ':completed', int(count))
 end
 
--- A completion clears its fingerprint's crashes, counted in `meta.crashes`.
-local settings = call('HMGET', meta, 'crashes', 'retain_completed')
+-- A completion clears its fingerprint's crashes, counted in `meta.crashes`. Of those who wait for
+-- jobs, and are to be told, `meta.watched` knows.
+local settings = call('HMGET', meta, 'crashes', 'retain_completed', 'watched')
 local crashed = (settings[1] or '0') ~= '0'
 
 -- The usual call: all are held, and of all nothing is kept.
 if #KEYS == 7 then
-  if crashed or settings[2] then
+  if crashed or settings[2] or (tonumber(settings[3]) or 0) > now then
     return redis.status_reply('RARE')
   end
   for i = 1, #job_ids do
@@ -55,6 +56,7 @@ local function end_well(i, entry)
   local id, result = job_ids[i], ARGV[3 + i * 3]
   if kept_for('completed', entry) == 0 then
     deleted[#deleted + 1] = id
+    has_ended('completed', id)
     if field(entry, 'tried') then
       tried[#tried + 1] = id
     end
@@ -95,5 +97,6 @@ if #done > 0 then
     call('HINCRBY', meta, 'crashes', -cleared)
   end
   count_completed(#done)
+  tell_ended()
 end
 return keep(outcomes())

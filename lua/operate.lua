@@ -5,7 +5,7 @@
 --        | 1 QUARANTINED fingerprint | 1 DUPLICATE id 0. It may end early, after about 1 MiB read:
 --        the caller calls again for the rest
 -- Cost: 6 commands a call, up to 20 per job
--- Uses: clock repeats outcomes text chunks held release wake lanes state unique ghosts day finish tries remember
+-- Uses: clock repeats outcomes text chunks held release wake lanes state unique ghosts day publish ended finish tries remember
 local answers, expiry, jobs, meta, wake, active, holder, scheduled, retry, completed, archived,
   cancelled, quarantined, tries, errors, unique, endings, results, progress, ghosts, quarantine,
   seen, stats = unpack(KEYS)
@@ -106,6 +106,7 @@ local function delete(word, id)
   else
     free_unique(id, settling)
     record_goes(id, settling)
+    has_ended('deleted', id)
     unfinished = unfinished - 1
   end
   deleted[#deleted + 1], became[id] = id, 'GONE'
@@ -183,4 +184,12 @@ end
 if #to_back + #to_front > 0 then
   leave_wake()
 end
+-- Whoever runs a job that is stopped need not go on.
+for i, id in ipairs(stopped) do
+  local fence = match(held[i], '^(%d+) ')
+  if fence then
+    publish('control', 'superseded ' .. queue_name .. ' ' .. fence .. ' ' .. id)
+  end
+end
+tell_ended()
 return keep(outcomes())

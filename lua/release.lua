@@ -3,7 +3,7 @@
 -- ARGV: caller seq budget, fingerprint, how many quarantined jobs to pass over
 -- Reply: text: `<was closed: 0|1> <released> <archived> <passed over | - at the end>`
 -- Cost: 8 commands a call, up to 14 per job; a slice looks at 200 jobs
--- Uses: clock repeats text chunks wake lanes state unique day finish tries
+-- Uses: clock repeats text chunks wake lanes state unique day publish ended finish tries
 local answers, expiry, jobs, meta, wake, scheduled, retry, active, completed, archived, cancelled,
   quarantined, tries, unique, endings, quarantine, crashes, stats = unpack(KEYS)
 

@@ -3,7 +3,7 @@
 -- ARGV: caller seq budget, then per job: id, fence, delay (ms), end of its JSON failure
 -- Reply: text: n RETRY | n ARCHIVED | n STALE
 -- Cost: 17 commands a call, none per job
--- Uses: clock repeats outcomes text chunks held release day finish failures tries wake due
+-- Uses: clock repeats outcomes text chunks held release day publish ended finish failures tries wake due
 local answers, expiry, meta, active, holder, scheduled, retry, wake, tries, errors, unique,
   archived, endings, stats, progress = unpack(KEYS)
 
@@ -65,5 +65,6 @@ if #failed > 0 then
   if earlier then
     leave_wake()
   end
+  tell_ended()
 end
 return keep(outcomes())

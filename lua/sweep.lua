@@ -1,13 +1,13 @@
 -- sweep: does a slice of what time has made due. Promotes always; reclaims, evicts, mends and drops
 -- idle callers about once a second per queue, or if told to.
 -- KEYS: answers expiry jobs meta active holder scheduled retry completed archived cancelled quarantined tries errors endings results wake progress unique seen ghosts quarantine crashes stats pending:0..9
--- ARGV: shared|now, jitter (0 to 1)
+-- ARGV: promote|shared|now, jitter (0 to 1)
 -- Reply: array of integers: again (0|1: a slice was full), promoted, reclaimed, quarantined,
 --        expired, evicted, claimable (0|1), ms until the next job is due (-1 none); then id and
 --        reason per job that expired or was quarantined
 -- Cost: 10 commands a call with nothing to do, 28 about once a
 -- second; a slice touches at most 200 jobs. Repeats by nature
--- Uses: clock text chunks held release wake lanes due failures tries state ghosts day finish remember
+-- Uses: clock text chunks held release wake lanes due failures tries state ghosts day publish ended finish remember
 local answers, expiry, jobs, meta, active, holder, scheduled, retry, completed, archived, cancelled,
   quarantined, tries, errors, endings, results, wake, progress, unique, seen, ghosts, quarantine,
   crashes, stats = unpack(KEYS)
@@ -391,7 +391,8 @@ end
 
 open_writes()
 local swept_at = tonumber(settings[2]) or 0
-local thorough = ARGV[1] == 'now' or now < swept_at or now - swept_at >= 1000
+local gate_open = now < swept_at or now - swept_at >= 1000
+local thorough = ARGV[1] == 'now' or ARGV[1] == 'shared' and gate_open
 if thorough then
   mend_counters()
   work_off_timers()
@@ -427,6 +428,7 @@ for priority in gmatch(settings[3] and '' or lanes, '%d') do
   claimable = claimable + call('LLEN', lane(priority))
 end
 next_due = next_due and math.max(next_due - now, 0) or -1
+tell_ended()
 return {
   again and 1 or 0, promoted, reclaimed, ended_counts.quarantined or 0, ended_counts.expired or 0,
   evicted, claimable > 0 and 1 or 0, next_due, unpack(told),

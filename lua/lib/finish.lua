@@ -1,5 +1,6 @@
 -- Jobs that end but are kept: gathered by `finish`, written by `write_finished`. `settling` is what
--- settling needs of a header: a holder's entry, or the header from ` fp=` up to `kind`.
+-- settling needs of a header: a holder's entry, or the header from ` fp=` up to `kind`. `tell_ended`
+-- comes last.
 local DAY = 86400000
 local KEPT = { completed = 0, archived = 90 * DAY, cancelled = 7 * DAY, quarantined = 90 * DAY }
 local settings_kept, ends_at, ending_texts, ended_counts = {}, {}, {}, {}
@@ -21,7 +22,8 @@ end
 local function kept_for(state, settling)
   local own = tonumber(field(settling, 'retention'))
   if settings_kept[state] == nil then
-    settings_kept[state] = tonumber(call('HGET', meta, 'retain_' .. state)) or KEPT[state]
+    local found = call('HMGET', meta, 'retain_' .. state, 'watched')
+    settings_kept[state], watched = tonumber(found[1]) or KEPT[state], found[2]
   end
   if state == 'completed' then
     return own or settings_kept.completed
@@ -46,6 +48,7 @@ local function finish(state, id, settling, reason, worker)
   end
   ending_texts[#ending_texts + 1], ending_texts[#ending_texts + 2] = id, text
   ended_counts[reason] = (ended_counts[reason] or 0) + 1
+  has_ended(state, id)
   free_unique(id, settling)
 end
 

@@ -192,6 +192,8 @@ async fn a_silent_worker_is_gone_and_later_forgotten() {
         version: "0".to_owned(),
         concurrency: 2,
         busy: 1,
+        state: crate::store::WorkerState::Running,
+        jobs: Vec::new(),
         started_at: clock.now(),
         seen_at: crate::Timestamp::from_millis(0),
         gone: false,

@@ -3,6 +3,7 @@
 //! [`MemoryStore`] is plain Rust, to be read as the specification; [`RedisStore`] does the same in
 //! Lua scripts inside Redis. One contract suite holds them equal.
 
+mod events;
 mod memory;
 mod operate;
 mod redis;
@@ -10,11 +11,12 @@ mod registry;
 mod settle;
 mod views;
 
+pub use events::{Channel, Event, Events, Wish};
 pub use memory::{ManualClock, MemoryStore};
 pub use operate::{Operation, Setting};
 pub use redis::{Callers, RedisStore, RedisStoreBuilder};
 pub(crate) use registry::BEAT;
-pub use registry::WorkerInfo;
+pub use registry::{RunningJob, WorkerInfo, WorkerState};
 pub use settle::{Archive, ArchiveReason, Complete, Held, MAX_ERROR, MAX_RESULT, Retry, Snooze};
 pub use views::{
     Change, Claim, Claimed, Day, Ended, Ending, EndingReason, Enqueued, Failure, Holder, JobInfo,
@@ -25,7 +27,7 @@ use crate::model::{
     Envelope, Fingerprint, JobId, Kind, MAX_BATCH, MAX_BATCH_BYTES, QueueName, State, StoreError,
     WorkerId,
 };
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 /// One result per item of the slice that was handed in, in its order.
 pub type Outcomes<T> = Vec<Result<T, StoreError>>;
@@ -64,6 +66,9 @@ impl From<StoreError> for BatchError {
 /// Whether a sweep may leave the slow work to the last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
+    /// Promotes what is due and does nothing else. For workers after an outage: whoever lives shall
+    /// extend its leases first.
+    Promote,
     /// Reclaims and evicts only if nobody has done so on this queue for a second. For workers.
     Shared,
     /// Does everything now. For people and tests.
@@ -274,16 +279,37 @@ pub trait Store: std::fmt::Debug + Send + Sync {
     /// Leaves a wake token, if there is none.
     async fn wake(&self, queue: &QueueName) -> Result<(), StoreError>;
 
-    /// Puts a worker on the namespace's list, or renews what is said of it there, with the time of
-    /// the store's clock.
-    async fn beat(&self, worker: &WorkerInfo) -> Result<(), StoreError>;
+    /// Listens to what happens in the namespace. From the moment at which this answers no event is
+    /// missed without an [`Event::Gap`]; before that, any may be: listen first, then look. It goes
+    /// on, whatever becomes of connections, until the [`Events`] are dropped.
+    async fn listen(&self, channel: Channel) -> Result<Events, StoreError>;
 
-    /// Takes a worker off the list. One that is not on it is no error.
+    /// Lets the ends of this queue's jobs be told on [`Channel::Done`] for so long from now, if they
+    /// are not told for longer already: who goes on waiting says so again in time. Does nothing to a
+    /// queue that nobody has made.
+    async fn watch(&self, queue: &QueueName, for_: Duration) -> Result<(), StoreError>;
+
+    /// Puts a worker on the namespace's list, or renews what is said of it there, with the time of
+    /// the store's clock. Of its jobs the first 100 are listed. Answers what the worker is
+    /// [asked](Store::ask) to do, again at every beat.
+    async fn beat(&self, worker: &WorkerInfo) -> Result<Option<Wish>, StoreError>;
+
+    /// Asks a worker to be quiet, or to stop: told on [`Channel::Control`] and at each of its beats.
+    /// There is no way back: quiet, after stop was asked for, changes nothing. `NotFound` if the
+    /// worker is not on the list, or was not heard of within the hour.
+    async fn ask(&self, worker: &WorkerId, wish: Wish) -> Result<(), StoreError>;
+
+    /// Takes a worker off the list, with what it is asked. One that is not on it is no error.
     async fn retire(&self, worker: &WorkerId) -> Result<(), StoreError>;
 
     /// The workers of the namespace, sorted by id: those heard of within the hour; older ones are
     /// dropped from the list.
     async fn workers(&self) -> Result<Vec<WorkerInfo>, StoreError>;
+
+    /// The same store over connections of its own, made at their first use: for another thread, with
+    /// a runtime of its own. What drives a connection lives on the runtime on which it was first
+    /// used, and stands still, or ends, with that.
+    fn apart(&self) -> Arc<dyn Store>;
 }
 
 /// What every `enqueue` checks before any I/O: the batch's size, then each job by itself.

@@ -31,8 +31,9 @@ pub(super) async fn beat(shared: &Shared, store: &dyn Store) {
         }
         let queues: Vec<_> =
             shared.queues.borrow().iter().map(|(queue, _)| queue.clone()).collect();
-        // REGISTER
-        drop(queues);
+        if let Err(error) = store.register(&queues).await {
+            tracing::debug!(%error, "queues not put on their list; trying again");
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! What a worker is told before it runs.
 
 use super::{
-    Answer, Backoff, BoxError, Context, EndedJob, Exponential, Handler, Report, Shared, Shutdown, Worker,
+    Answer, Backoff, BoxError, Context, EndedJob, Exponential, Handler, Report, Shared, Shutdown,
+    Worker,
     context::Surroundings,
     handler::{DataMap, Registry, Run, boxed},
     hooks::Hooks,

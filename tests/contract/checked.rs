@@ -4,8 +4,9 @@ use crate::backend::Backend;
 use sprag::{
     Enqueued, Envelope, Fingerprint, JobId, Kind, QueueName, State, Store, StoreError, WorkerId,
     store::{
-        Archive, BatchError, Change, Claim, Complete, Day, Held, JobInfo, Operation, Outcomes,
-        Pace, Page, Quarantine, QueueInfo, Released, Retry, Setting, Snooze, Swept, WorkerInfo,
+        Archive, BatchError, Change, Channel, Claim, Complete, Day, Events, Held, JobInfo,
+        Operation, Outcomes, Pace, Page, Quarantine, QueueInfo, Released, Retry, Setting, Snooze,
+        Swept, Wish, WorkerInfo,
     },
 };
 use std::{fmt, sync::Arc, time::Duration};
@@ -42,8 +43,16 @@ macro_rules! checked {
                 self.store.register(queues).await
             }
 
-            async fn beat(&self, worker: &WorkerInfo) -> Result<(), StoreError> {
+            async fn listen(&self, channel: Channel) -> Result<Events, StoreError> {
+                self.store.listen(channel).await
+            }
+
+            async fn beat(&self, worker: &WorkerInfo) -> Result<Option<Wish>, StoreError> {
                 self.store.beat(worker).await
+            }
+
+            async fn ask(&self, worker: &WorkerId, wish: Wish) -> Result<(), StoreError> {
+                self.store.ask(worker, wish).await
             }
 
             async fn retire(&self, worker: &WorkerId) -> Result<(), StoreError> {
@@ -52,6 +61,10 @@ macro_rules! checked {
 
             async fn workers(&self) -> Result<Vec<WorkerInfo>, StoreError> {
                 self.store.workers().await
+            }
+
+            fn apart(&self) -> Arc<dyn Store> {
+                Arc::new(Self { store: self.store.apart(), backend: self.backend.clone() })
             }
 
             async fn wait(
@@ -79,6 +92,7 @@ checked! {
     archive(jobs: &[Archive]) -> Result<Outcomes<()>, StoreError>;
     snooze(jobs: &[Snooze]) -> Result<Outcomes<()>, StoreError>;
     requeue(held: &[Held]) -> Result<Outcomes<()>, StoreError>;
+    watch(for_: Duration) -> Result<(), StoreError>;
     sweep(pace: Pace) -> Result<Swept, StoreError>;
     operate(operation: Operation, ids: &[JobId]) -> Result<Outcomes<Change>, StoreError>;
     set(settings: &[Setting]) -> Result<(), StoreError>;

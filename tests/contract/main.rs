@@ -20,6 +20,7 @@ mod steer;
 mod trial;
 mod words;
 
+mod asked;
 mod atomic;
 mod batch;
 mod bounds;
@@ -35,6 +36,7 @@ mod debounce_key;
 mod delete_queue;
 mod ended;
 mod enqueue;
+mod events;
 mod extend;
 mod fence;
 mod ghosts;

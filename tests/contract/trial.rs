@@ -37,6 +37,11 @@ impl Trial {
         Self { worker: worker("worker:2"), ..self.clone() }
     }
 
+    /// The same queue, over connections of its own.
+    pub(crate) fn apart(&self) -> Self {
+        Self { store: self.store.apart(), ..self.clone() }
+    }
+
     pub(crate) async fn advance(&self, by: Duration) {
         self.backend.advance(by).await;
     }

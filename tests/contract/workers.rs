@@ -1,7 +1,10 @@
 //! Workers say that they are there.
 
 use crate::trial::*;
-use sprag::{Timestamp, store::WorkerInfo};
+use sprag::{
+    Timestamp,
+    store::{WorkerInfo, WorkerState},
+};
 
 cases! {
     a_worker_that_beats_is_listed,
@@ -23,6 +26,8 @@ fn info(id: &str, busy: usize) -> WorkerInfo {
         version: "1.2.3".to_owned(),
         concurrency: 10,
         busy,
+        state: WorkerState::Running,
+        jobs: Vec::new(),
         started_at: Timestamp::from_millis(5),
         seen_at: Timestamp::from_millis(0),
         gone: true,

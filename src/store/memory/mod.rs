@@ -5,6 +5,7 @@ mod clock;
 mod days;
 mod enqueue;
 mod job;
+mod listeners;
 mod operators;
 mod quarantine;
 mod queue;
@@ -17,26 +18,27 @@ mod workers;
 
 pub use clock::ManualClock;
 
-use self::{clock::Clock, queue::Queue};
+use self::{clock::Clock, listeners::Listeners, queue::Queue};
 use super::{
-    Archive, BatchError, Change, Claim, Complete, Day, Enqueued, Held, JobInfo, Operation,
-    Outcomes, Pace, Page, Quarantine, QueueInfo, Released, Retry, Setting, Snooze, Store, Swept,
-    WorkerInfo, check_batch, check_count, check_days, check_enqueue, check_page,
+    Archive, BatchError, Change, Channel, Claim, Complete, Day, Enqueued, Event, Events, Held,
+    JobInfo, Operation, Outcomes, Pace, Page, Quarantine, QueueInfo, Released, Retry, Setting,
+    Snooze, Store, Swept, Wish, WorkerInfo, check_batch, check_count, check_days, check_enqueue,
+    check_page,
 };
 use crate::model::{
-    Envelope, Fingerprint, JobId, Kind, QueueName, State, StoreError, Timestamp, WorkerId,
+    Envelope, Fingerprint, JobId, Kind, QueueName, State, StoreError, Timestamp, WorkerId, checked,
     checked_lease,
 };
 use std::{
     collections::{BTreeMap, HashSet},
     fmt,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 use tokio::sync::Notify;
 
 /// A store inside this process: for unit tests and a first try. It obeys the same contract as
-/// `RedisStore`, and forgets everything when it is dropped.
+/// `RedisStore`, and forgets everything when it is dropped. Clones are the same store.
 ///
 /// ```
 /// use sprag::{Envelope, Kind, ManualClock, MemoryStore, QueueName, Store, Timestamp, WorkerId};
@@ -55,7 +57,10 @@ use tokio::sync::Notify;
 /// # Ok(())
 /// # }
 /// ```
-pub struct MemoryStore {
+#[derive(Clone)]
+pub struct MemoryStore(Arc<Inner>);
+
+struct Inner {
     clock: Clock,
     shelf: Mutex<Shelf>,
     /// Tells everybody who waits that a token was left.
@@ -68,6 +73,9 @@ struct Shelf {
     /// Queues with a wake token.
     tokens: HashSet<QueueName>,
     workers: BTreeMap<String, WorkerInfo>,
+    /// What workers are asked, until they leave.
+    wishes: BTreeMap<String, Wish>,
+    listeners: Listeners,
 }
 
 impl MemoryStore {
@@ -82,11 +90,11 @@ impl MemoryStore {
     }
 
     fn on(clock: Clock) -> Self {
-        Self { clock, shelf: Mutex::default(), token_left: Notify::new() }
+        Self(Arc::new(Inner { clock, shelf: Mutex::default(), token_left: Notify::new() }))
     }
 
     fn shelf(&self) -> MutexGuard<'_, Shelf> {
-        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs a verb on a queue, and leaves a wake token if something became claimable, or due before
@@ -94,7 +102,7 @@ impl MemoryStore {
     /// it.
     fn on_queue<T>(&self, name: &QueueName, verb: impl FnOnce(&mut Queue, Timestamp) -> T) -> T {
         let mut shelf = self.shelf();
-        let now = self.clock.now();
+        let now = self.0.clock.now();
         let mut absent = Queue::default();
         let queue = shelf.queues.get_mut(name).unwrap_or(&mut absent);
         let due_before = queue.next_due();
@@ -102,18 +110,20 @@ impl MemoryStore {
         // Whoever sleeps until the next due time has to sleep less.
         let earlier = queue.next_due().is_some_and(|due| due_before.is_none_or(|was| due < was));
         let wake = std::mem::take(&mut queue.wake) || earlier;
+        let news = std::mem::take(&mut queue.news);
         if absent.made {
             shelf.queues.insert(name.clone(), absent);
         }
         if wake {
             self.leave_token(&mut shelf, name);
         }
+        shelf.listeners.tell_news(name, news);
         answer
     }
 
     fn leave_token(&self, shelf: &mut Shelf, queue: &QueueName) {
         if shelf.tokens.insert(queue.clone()) {
-            self.token_left.notify_waiters();
+            self.0.token_left.notify_waiters();
         }
     }
 
@@ -127,7 +137,7 @@ impl MemoryStore {
         loop {
             // Interest first, then the look: a token left between the two is not missed, because
             // a `Notified` hears of every `notify_waiters` since it was made.
-            let left = self.token_left.notified();
+            let left = self.0.token_left.notified();
             if let Some(found) = find() {
                 return found;
             }
@@ -144,7 +154,7 @@ impl Default for MemoryStore {
 
 impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryStore").field("clock", &self.clock).finish_non_exhaustive()
+        f.debug_struct("MemoryStore").field("clock", &self.0.clock).finish_non_exhaustive()
     }
 }
 
@@ -336,21 +346,47 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    async fn beat(&self, worker: &WorkerInfo) -> Result<(), StoreError> {
-        let info = WorkerInfo { seen_at: self.clock.now(), ..worker.clone() };
-        self.shelf().workers.insert(info.id.clone(), info);
+    async fn listen(&self, channel: Channel) -> Result<Events, StoreError> {
+        Ok(self.shelf().listeners.add(channel))
+    }
+
+    async fn watch(&self, queue: &QueueName, for_: Duration) -> Result<(), StoreError> {
+        checked("watch", for_)?;
+        self.on_queue(queue, |on, now| on.watched = on.watched.max(Some(now + for_)));
+        Ok(())
+    }
+
+    async fn beat(&self, worker: &WorkerInfo) -> Result<Option<Wish>, StoreError> {
+        let mut shelf = self.shelf();
+        shelf.workers.insert(worker.id.clone(), worker.heard(self.0.clock.now()));
+        Ok(shelf.wishes.get(&worker.id).copied())
+    }
+
+    async fn ask(&self, worker: &WorkerId, wish: Wish) -> Result<(), StoreError> {
+        let (mut shelf, now) = (self.shelf(), self.0.clock.now());
+        if shelf.workers.get(worker.as_str()).is_none_or(|info| info.clone().seen(now).is_none()) {
+            return Err(StoreError::NotFound(format!("worker {worker}")));
+        }
+        // Who was asked to stop is not asked for less.
+        let asked = shelf.wishes.entry(worker.to_string()).or_insert(wish);
+        *asked = wish.max(*asked);
+        shelf.listeners.tell(Channel::Control, Event::Asked { worker: worker.clone(), wish });
         Ok(())
     }
 
     async fn retire(&self, worker: &WorkerId) -> Result<(), StoreError> {
-        self.shelf().workers.remove(worker.as_str());
+        let mut shelf = self.shelf();
+        shelf.workers.remove(worker.as_str());
+        shelf.wishes.remove(worker.as_str());
         Ok(())
     }
 
     async fn workers(&self) -> Result<Vec<WorkerInfo>, StoreError> {
-        let (mut shelf, now) = (self.shelf(), self.clock.now());
+        let (mut guard, now) = (self.shelf(), self.0.clock.now());
+        let shelf = &mut *guard;
         let all = std::mem::take(&mut shelf.workers).into_iter();
         shelf.workers = all.filter_map(|(id, info)| Some((id, info.seen(now)?))).collect();
+        shelf.wishes.retain(|id, _| shelf.workers.contains_key(id));
         Ok(shelf.workers.values().cloned().collect())
     }
 
@@ -366,6 +402,10 @@ impl Store for MemoryStore {
     async fn wake(&self, queue: &QueueName) -> Result<(), StoreError> {
         self.leave_token(&mut self.shelf(), queue);
         Ok(())
+    }
+
+    fn apart(&self) -> Arc<dyn Store> {
+        Arc::new(self.clone())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{
     job::{Job, Place, Position},
+    listeners::News,
     queue::Queue,
     verbs::ending,
 };
@@ -36,12 +37,18 @@ impl Queue {
             Operation::Archive => self.end(job, State::Archived, now),
             Operation::Run => self.run(job),
             Operation::Rerun => self.rerun(job, now),
-            Operation::Delete => self.forget(job, now),
+            Operation::Delete => {
+                self.tell_end(&job, None, now);
+                self.forget(job, now);
+            }
         }
         Ok(Change::Changed)
     }
 
     fn end(&mut self, job: Job, state: State, now: Timestamp) {
+        if let Some(fence) = job.holder().map(|holder| holder.fence) {
+            self.news.push(News::Superseded(job.id().clone(), fence));
+        }
         let worker = job.holder().map(|holder| holder.worker.clone());
         self.finish(job, state, ending(EndingReason::Operator, worker, now), None);
     }

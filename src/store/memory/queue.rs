@@ -4,12 +4,13 @@
 use super::{
     days::Days,
     job::{Finished, Job, Place, Position},
+    listeners::News,
     quarantine::Crashes,
     settings::Settings,
     unique::Key,
 };
 use crate::{
-    model::{Fingerprint, JobId, Timestamp},
+    model::{Fingerprint, JobId, State, Timestamp},
     store::Quarantine,
 };
 use std::{
@@ -52,6 +53,10 @@ pub(super) struct Queue {
     pub(super) made: bool,
     /// A wake token is to be left: a job became claimable.
     pub(super) wake: bool,
+    /// Until when somebody waits for jobs: they are told of ends.
+    pub(super) watched: Option<Timestamp>,
+    /// What is to be told.
+    pub(super) news: Vec<News>,
     front: i64,
     back: i64,
 }
@@ -116,6 +121,14 @@ impl Queue {
         self.unfinished += u64::from(job.state().is_unfinished());
         self.made = true;
         self.jobs.insert(id, job);
+    }
+
+    /// A job that was taken comes to its end: those who wait for jobs are told of it, unless it was
+    /// finished before.
+    pub(super) fn tell_end(&mut self, job: &Job, state: Option<State>, now: Timestamp) {
+        if job.state().is_unfinished() && self.watched.is_some_and(|until| until > now) {
+            self.news.push(News::Ended(job.id().clone(), state));
+        }
     }
 
     fn stand(&mut self, position: Position) -> i64 {

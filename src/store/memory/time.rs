@@ -17,7 +17,8 @@ const GOLDEN: f64 = 0.618_034;
 
 impl Queue {
     pub(super) fn sweep(&mut self, pace: Pace, now: Timestamp) -> Swept {
-        let all = pace == Pace::Now || self.swept_at.is_none_or(|last| now >= last + GATE);
+        let gate_open = self.swept_at.is_none_or(|last| now >= last + GATE);
+        let all = pace == Pace::Now || pace == Pace::Shared && gate_open;
         let mut swept = Swept::default();
         if all {
             self.swept_at = Some(now);

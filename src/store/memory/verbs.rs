@@ -60,6 +60,7 @@ impl Queue {
             EndingReason::Quarantined => today.quarantined += 1,
             _ => {}
         }
+        self.tell_end(&job, Some(state), ending.at);
         let kept = self.settings.kept(state, job.envelope.retention);
         if kept.is_zero() {
             return self.forget(job, ending.at);

@@ -144,6 +144,17 @@ impl Inner {
         }
     }
 
+    /// Sends several plain commands in one round trip, with the same repeats.
+    pub(super) async fn piped(&self, cmds: &[Cmd]) -> Result<Vec<Value>, StoreError> {
+        let mut pauses = Pauses::within(self.budget);
+        loop {
+            match self.link.send_all(cmds).await {
+                Ok(answer) => return Ok(answer),
+                Err(fault) => pauses.before_repeat(fault).await?,
+            }
+        }
+    }
+
     fn command(
         &self,
         script: &Script,
@@ -184,20 +195,25 @@ impl RareCalls {
     }
 }
 
+/// So that those who fail together do not try again together.
+pub(super) fn less_up_to_half(pause: Duration) -> Duration {
+    pause.mul_f64(0.5 + fastrand::f64() / 2.0)
+}
+
 /// The waits between repeats, until the budget is used up.
-struct Pauses {
+pub(super) struct Pauses {
     until: Instant,
     next: Duration,
 }
 
 impl Pauses {
-    fn within(budget: Duration) -> Self {
+    pub(super) fn within(budget: Duration) -> Self {
         Self { until: Instant::now() + budget, next: PAUSE.0 }
     }
 
     /// Waits, or gives up with the fault's error.
-    async fn before_repeat(&mut self, fault: Fault) -> Result<(), StoreError> {
-        let pause = self.next.mul_f64(0.5 + fastrand::f64() / 2.0);
+    pub(super) async fn before_repeat(&mut self, fault: Fault) -> Result<(), StoreError> {
+        let pause = less_up_to_half(self.next);
         if !fault.may_pass() || Instant::now() + pause > self.until {
             return Err(fault.error);
         }

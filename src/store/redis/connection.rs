@@ -1,10 +1,12 @@
-//! Connections: a shared multiplexed one for commands, and one for each blocked wait.
+//! Connections: a shared multiplexed one for commands, one for each blocked wait, and one for each
+//! subscription.
 
-use super::fault::Fault;
+use super::{call::less_up_to_half, fault::Fault};
 use crate::model::StoreError;
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, ConnectionInfo, IntoConnectionInfo, Value,
-    aio::MultiplexedConnection, io::tcp::TcpSettings,
+    AsyncConnectionConfig, Client, Cmd, ConnectionInfo, IntoConnectionInfo, RedisResult, Value,
+    aio::{MultiplexedConnection, PubSub},
+    io::tcp::TcpSettings,
 };
 use std::{
     sync::{Mutex, PoisonError},
@@ -18,7 +20,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// asked for again. The slowest are scripts over 1,000 jobs: some ms.
 const RESPONSE_TIMEOUT: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
 /// A blocked wait that is so much over its time hangs on a dead connection.
-const WATCHDOG: Duration = Duration::from_secs(2);
+pub(super) const WATCHDOG: Duration = Duration::from_secs(2);
 /// Waits between tries to connect: from the first, doubling up to the last, less up to a half.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 /// A log line about an unreachable server at most so often.
@@ -76,10 +78,39 @@ impl Link {
         })
     }
 
+    /// The same server over connections of their own.
+    pub(super) fn apart(&self) -> Self {
+        Self {
+            client: self.client.clone(),
+            commands: tokio::sync::Mutex::default(),
+            idle_waiters: Mutex::default(),
+            connecting: tokio::sync::Mutex::default(),
+            gate: Mutex::default(),
+            response_timeout: self.response_timeout,
+        }
+    }
+
     /// Sends a command on the shared connection.
     pub(super) async fn send(&self, cmd: &Cmd) -> Result<Value, Fault> {
         let (mut connection, number) = self.commands().await?;
         let answer = connection.send_packed_command(cmd).await.and_then(Value::extract_error);
+        self.answered(answer, number).await
+    }
+
+    /// Sends commands on the shared connection in one round trip. The first that is refused is the
+    /// answer; the others may have been done.
+    pub(super) async fn send_all(&self, cmds: &[Cmd]) -> Result<Vec<Value>, Fault> {
+        let (mut connection, number) = self.commands().await?;
+        let mut pipe = redis::pipe();
+        for cmd in cmds {
+            pipe.add_command(cmd.clone());
+        }
+        let answers = connection.send_packed_commands(&pipe, 0, cmds.len()).await;
+        let answers = answers.and_then(|all| all.into_iter().map(Value::extract_error).collect());
+        self.answered(answers, number).await
+    }
+
+    async fn answered<T>(&self, answer: RedisResult<T>, number: u64) -> Result<T, Fault> {
         let fault = match answer {
             Ok(value) => return Ok(value),
             Err(error) => Fault::from(error),
@@ -108,6 +139,16 @@ impl Link {
         Ok(answer)
     }
 
+    /// Subscribes to a channel, on a connection of its own without a response timeout.
+    pub(super) async fn subscribe(&self, channel: &str) -> Result<PubSub, Fault> {
+        let mut made = self.through_gate(self.client.get_async_pubsub()).await?;
+        // Not through the gate: a user who may not listen is no server that is away.
+        match timeout(CONNECT_TIMEOUT, made.subscribe(channel)).await {
+            Ok(subscribed) => subscribed.map(|()| made).map_err(Fault::from),
+            Err(_) => Err(Fault::unavailable("no answer in time to a subscription")),
+        }
+    }
+
     async fn commands(&self) -> Result<(MultiplexedConnection, u64), Fault> {
         let mut shared = self.commands.lock().await;
         if let Some(connection) = &shared.connection {
@@ -130,14 +171,21 @@ impl Link {
     }
 
     async fn connect(&self, response: Option<Duration>) -> Result<MultiplexedConnection, Fault> {
-        let _one_at_a_time = self.connecting.lock().await;
-        lock(&self.gate).pass()?;
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT_TIMEOUT))
             .set_response_timeout(response);
-        let made = self.client.get_multiplexed_async_connection_with_config(&config);
+        let connecting = self.client.get_multiplexed_async_connection_with_config(&config);
+        self.through_gate(connecting).await
+    }
+
+    async fn through_gate<T>(
+        &self,
+        connecting: impl Future<Output = RedisResult<T>>,
+    ) -> Result<T, Fault> {
+        let _one_at_a_time = self.connecting.lock().await;
+        lock(&self.gate).pass()?;
         // The greeting of a connection without response timeout must not hang either.
-        let made = match timeout(2 * CONNECT_TIMEOUT, made).await {
+        let made = match timeout(2 * CONNECT_TIMEOUT, connecting).await {
             Ok(made) => made.map_err(Fault::from),
             Err(_) => Err(Fault::unavailable("no answer in time while connecting")),
         };
@@ -167,7 +215,7 @@ impl Gate {
     fn close(&mut self, fault: &Fault, info: &ConnectionInfo) {
         let now = Instant::now();
         let longest = BACKOFF.0.saturating_mul(1 << self.failures.min(10)).min(BACKOFF.1);
-        let until = now + longest.mul_f64(0.5 + fastrand::f64() / 2.0);
+        let until = now + less_up_to_half(longest);
         self.closed = Some((until, fault.clone()));
         self.failures += 1;
         if self.logged_at.is_none_or(|at| now.duration_since(at) >= LOG_PAUSE) {

@@ -1,6 +1,9 @@
 //! The keys of a queue: `namespace:{queue}:name`, all in one slot.
 
-use crate::model::{Namespace, QueueName};
+use crate::{
+    model::{Namespace, QueueName},
+    store::Channel,
+};
 use std::fmt::Write;
 
 /// Every key that a queue may have: the words after its hash tag.
@@ -72,4 +75,9 @@ pub(super) fn queues(namespace: &Namespace) -> String {
 /// The hash of the namespace's workers.
 pub(super) fn workers(namespace: &Namespace) -> String {
     format!("{namespace}:workers")
+}
+
+/// A channel of the namespace.
+pub(super) fn channel(namespace: &Namespace, channel: Channel) -> String {
+    format!("{namespace}:{}", channel.as_str())
 }

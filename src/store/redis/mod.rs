@@ -1,13 +1,14 @@
 //! The store on Redis: every change of a job's state is one Lua script.
 //!
 //! `scripts` puts them together, `call` makes a call with its repeats, `decode` reads the answers,
-//! `fault` reads the errors, `connection` holds the connections.
+//! `fault` reads the errors, `connection` holds the connections, `listen` hears what is published.
 
 mod call;
 mod connection;
 mod decode;
 mod fault;
 mod keys;
+mod listen;
 mod listing;
 mod registry;
 mod scripts;
@@ -185,6 +186,20 @@ impl Inner {
         let answer = self.verb(Verb::Enqueue, queue, &args).await?;
         self.register(queue, decode::made(&decode::lines(&answer)?)).await?;
         Ok(answer)
+    }
+
+    /// The same with connections and callers of its own.
+    fn apart(&self) -> Self {
+        Self {
+            link: self.link.apart(),
+            namespace: self.namespace.clone(),
+            budget: self.budget,
+            callers: self.callers,
+            scripts: self.scripts,
+            pool: CallerPool::default(),
+            rare: RareCalls::default(),
+            registered: Mutex::default(),
+        }
     }
 }
 

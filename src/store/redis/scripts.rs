@@ -13,8 +13,8 @@ macro_rules! sources {
 }
 
 const PARTS: &[(&str, &str)] = sources!(
-    "lib/chunks" "lib/clock" "lib/clock_virtual" "lib/day" "lib/due" "lib/failures" "lib/finish"
-    "lib/ghosts" "lib/held" "lib/hold" "lib/lanes" "lib/outcomes" "lib/release" "lib/remember" "lib/repeats" "lib/state" "lib/text" "lib/tries" "lib/unique"
+    "lib/chunks" "lib/clock" "lib/clock_virtual" "lib/day" "lib/due" "lib/ended" "lib/failures" "lib/finish"
+    "lib/ghosts" "lib/held" "lib/hold" "lib/lanes" "lib/outcomes" "lib/publish" "lib/release" "lib/remember" "lib/repeats" "lib/state" "lib/text" "lib/tries" "lib/unique"
     "lib/wake" "lib/watch"
 );
 
@@ -52,6 +52,7 @@ verbs! {
     Snooze "snooze",
     Sweep "sweep",
     Wake "wake",
+    WatchEnds "watch_ends",
 }
 
 impl Verb {

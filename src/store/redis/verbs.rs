@@ -3,24 +3,24 @@
 use super::{
     Inner, RedisStore, checked,
     decode::{self, Broken},
-    keys,
+    keys, listen,
     scripts::Verb,
     whole,
 };
 use crate::{
     model::{
-        Envelope, Fingerprint, JobId, Kind, QueueName, State, StoreError, WorkerId, checked_lease,
-        millis, record,
+        Envelope, Fingerprint, JobId, Kind, QueueName, State, StoreError, WorkerId,
+        checked as checked_duration, checked_lease, millis, record,
     },
     store::{
-        Archive, ArchiveReason, BatchError, Change, Claim, Complete, Day, Ended, EndingReason,
-        Enqueued, Held, JobInfo, Operation, Outcomes, Pace, Page, Quarantine, QueueInfo, Released,
-        Retry, Setting, Snooze, Store, Swept, WorkerInfo, check_batch, check_count, check_days,
-        check_enqueue, check_page, check_progress, settle::cut_error,
+        Archive, ArchiveReason, BatchError, Change, Channel, Claim, Complete, Day, Ended,
+        EndingReason, Enqueued, Events, Held, JobInfo, Operation, Outcomes, Pace, Page, Quarantine,
+        QueueInfo, Released, Retry, Setting, Snooze, Store, Swept, Wish, WorkerInfo, check_batch,
+        check_count, check_days, check_enqueue, check_page, check_progress, settle::cut_error,
     },
 };
 use redis::Cmd;
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 /// The end of a failure's JSON object, which the script begins.
 fn said(error: &str) -> String {
@@ -226,6 +226,7 @@ impl Store for RedisStore {
 
     async fn sweep(&self, queue: &QueueName, pace: Pace) -> Result<Swept, StoreError> {
         let pace = match pace {
+            Pace::Promote => "promote",
             Pace::Shared => "shared",
             Pace::Now => "now",
         };
@@ -450,16 +451,36 @@ impl Store for RedisStore {
         self.0.repeated(Verb::Wake, queue, &|_| {}).await.map(drop)
     }
 
-    async fn beat(&self, worker: &WorkerInfo) -> Result<(), StoreError> {
+    async fn listen(&self, channel: Channel) -> Result<Events, StoreError> {
+        listen::listen(self.0.clone(), channel).await
+    }
+
+    async fn watch(&self, queue: &QueueName, for_: Duration) -> Result<(), StoreError> {
+        let for_ = millis(checked_duration("watch", for_)?);
+        let args = |cmd: &mut Cmd| {
+            cmd.arg(for_);
+        };
+        self.0.repeated(Verb::WatchEnds, queue, &args).await.map(drop)
+    }
+
+    async fn beat(&self, worker: &WorkerInfo) -> Result<Option<Wish>, StoreError> {
         self.0.beat(worker).await
     }
 
+    async fn ask(&self, worker: &WorkerId, wish: Wish) -> Result<(), StoreError> {
+        self.0.ask(worker, wish).await
+    }
+
     async fn retire(&self, worker: &WorkerId) -> Result<(), StoreError> {
-        self.0.forget(&[worker.to_string()]).await
+        self.0.retire(worker).await
     }
 
     async fn workers(&self) -> Result<Vec<WorkerInfo>, StoreError> {
         self.0.workers().await
+    }
+
+    fn apart(&self) -> Arc<dyn Store> {
+        Arc::new(RedisStore(Arc::new(self.0.apart())))
     }
 }
 

@@ -46,6 +46,7 @@ const REDIS: &[&str] = &[
     "LRANGE",
     "LTRIM",
     "NX",
+    "PUBLISH",
     "RPUSH",
     "TIME",
     "WITHSCORES",
