@@ -59,6 +59,7 @@
 
 pub mod model;
 pub mod store;
+pub mod testing;
 
 mod client;
 pub mod inspect;
