@@ -39,4 +39,4 @@ if #given_up > 0 then
   call('HINCRBY', meta, 'unfinished', -#given_up)
   call('HINCRBY', stats, today() .. ':failed', #given_up)
 end
-return keep(outcomes())
+return keep_after(#given_up > 0, outcomes())

@@ -96,4 +96,4 @@ if #done > 0 then
   end
   count_completed(#done)
 end
-return keep(outcomes())
+return keep_after(#done > 0, outcomes())

@@ -372,7 +372,7 @@ for i = 1, jobs_given do
   end
   if refusal then
     local details = refusal[3] and ' ' .. refusal[3] or ''
-    return keep('0 REFUSED ' .. refusal[1] .. '\n1 ' .. refusal[2] .. details)
+    return keep_after(not made, '0 REFUSED ' .. refusal[1] .. '\n1 ' .. refusal[2] .. details)
   end
 end
 if atomic and limit and incoming > 0 and current + incoming > limit then
@@ -385,4 +385,4 @@ end
 if made and written > 0 then
   remark('MADE')
 end
-return keep(outcomes())
+return keep_after(written > 0 or not made, outcomes())

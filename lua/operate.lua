@@ -183,4 +183,4 @@ end
 if #to_back + #to_front > 0 then
   leave_wake()
 end
-return keep(outcomes())
+return keep_after(next(became), outcomes())

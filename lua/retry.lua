@@ -66,4 +66,4 @@ if #failed > 0 then
     leave_wake()
   end
 end
-return keep(outcomes())
+return keep_after(#failed > 0, outcomes())
