@@ -24,7 +24,7 @@ async fn call_all(rig: &Rig, store: &RedisStore) {
         unchanged("sweep").await;
     }
     let held = Held { id: id("a"), fence: Fence(7) };
-    drop(store.extend(&queue, &[held.clone()], LEASE).await.expect("extend"));
+    drop(store.extend(&queue, std::slice::from_ref(&held), LEASE).await.expect("extend"));
     unchanged("extend").await;
     store.progress(&queue, &held, "1").await.expect_err("not held");
     unchanged("progress").await;
@@ -53,7 +53,8 @@ async fn call_all(rig: &Rig, store: &RedisStore) {
         .deadline(When::At(Timestamp::from_millis(1)))
         .build()
         .expect("within its bounds");
-    let outcome = store.enqueue(&queue, &[past.clone()]).await.expect("enqueue").remove(0);
+    let outcome =
+        store.enqueue(&queue, std::slice::from_ref(&past)).await.expect("enqueue").remove(0);
     outcome.expect_err("past its deadline");
     store.enqueue_atomic(&queue, &[past]).await.expect_err("past its deadline");
     unchanged("enqueue").await;
