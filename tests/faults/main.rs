@@ -18,6 +18,7 @@ mod setup;
 mod wire;
 mod world;
 
+mod absent;
 mod callers;
 mod claims;
 mod connection;
