@@ -40,7 +40,7 @@
 //! * A worker runs 10 jobs at a time under leases of 30 s, which it extends; whoever loses its lease
 //!   can change nothing more. SIGTERM drains for 25 s. All of it is set on [`Worker::builder`].
 //! * A completed job is deleted, unless it has a retention: then it is kept with its result, to be
-//!   read by [`Store::show`].
+//!   read by [`Client::wait`].
 //! * Side effects may happen twice, when a worker dies after them: make them idempotent, or hand on
 //!   [`Context::fence`].
 //! * An enqueue that ends in [`StoreError::Unavailable`] may have been applied: give jobs an id or a
@@ -66,7 +66,7 @@ mod job;
 pub mod worker;
 
 #[doc(inline)]
-pub use client::{Client, Enqueue, OrJoin};
+pub use client::{Client, Enqueue, OrJoin, Wait, WaitError};
 pub use inspect::Inspector;
 pub use job::Job;
 pub use model::record::Undecodable;
