@@ -199,7 +199,7 @@ async fn who_may_not_listen_is_told_so_and_can_work() {
     let rig = Rig::new().await;
     let store = without_channels(&rig).await;
     let refused = store.listen(Channel::Done).await.expect_err("refused");
-    let told_why = matches!(&refused, StoreError::Backend(text) if text.contains("NOPERM"));
+    let told_why = matches!(&refused, StoreError::Backend(text) if text.contains("no permissions"));
     assert!(told_why, "{refused:?}");
     enqueue(&store, [job("a")]).await;
     store.beat(&info("w")).await.expect("a beat");
