@@ -50,12 +50,15 @@ impl Waits {
     }
 }
 
+/// When the store was called, or failed, and what it said.
+type Said = (Instant, Result<(), StoreError>);
+
 /// A subscription, those who wait for what it tells, and the queues of which it is told.
 #[derive(Debug)]
 pub(super) struct Bus {
     waiting: Arc<Waiting>,
-    /// When the store was last told that somebody waits, and what it said.
-    watched: tokio::sync::Mutex<HashMap<QueueName, (Instant, Result<(), StoreError>)>>,
+    /// What the store said when it was last told that somebody waits.
+    watched: tokio::sync::Mutex<HashMap<QueueName, Said>>,
     hearing: JoinHandle<()>,
 }
 

@@ -263,7 +263,7 @@ impl WorkerBuilder {
     /// [`queue`](WorkerBuilder::queue) names others. An error is tried again after a back-off, or
     /// does what its [`Verdict`] says; a panic is a failed attempt. What the handler returns is kept
     /// as JSON for as long as the completed job is (its retention; without one it is dropped), to be
-    /// read by [`Store::show`].
+    /// waited for by [`Client::wait`] or read by [`Store::show`].
     ///
     /// A handler is an `async fn` or a closure; shared state goes in by an [`Arc`]. Its error is any
     /// type that can become a `Box<dyn Error + Send + Sync>`, `anyhow::Error` among them.
