@@ -71,7 +71,7 @@ mod trace;
 pub mod worker;
 
 #[doc(inline)]
-pub use client::{Client, Enqueue, OrJoin};
+pub use client::{Client, Enqueue, OrJoin, Wait, WaitError};
 pub use inspect::Inspector;
 #[doc(inline)]
 pub use job::Job;
