@@ -35,8 +35,8 @@
 //!
 //! # To know at the start
 //!
-//! * A handler's error is tried again: 15 s + n⁴ s after the nth retry, 25 attempts in all, then the
-//!   job is archived. A [`Verdict`] in the error says otherwise; a panic is a failed attempt.
+//! * A handler's error is tried again: after 15 s, each further time twice as late, at most a day; 25
+//!   attempts in all, then the job is archived. A [`Verdict`] in the error says otherwise; a panic is a failed attempt.
 //! * A worker runs 10 jobs at a time under leases of 30 s, which it extends; whoever loses its lease
 //!   can change nothing more. SIGTERM drains for 25 s. All of it is set on [`Worker::builder`].
 //! * A completed job is deleted, unless it has a retention: then it is kept with its result, to be
