@@ -189,12 +189,18 @@ impl Worker {
 
     /// Runs what can be run now, one job after another, and returns when nothing is left but what is
     /// due later: for tests and for programs that are started by a timer. Says what was done in this
-    /// call. Settlements that the store did not take are lost: the jobs come back.
+    /// call. Hooks that it called are waited for, half a second at most. It ends early if the store
+    /// fails; what it could not settle comes back when its lease ends.
+    ///
+    /// # Cancel safety
+    /// Dropped before its end it lets go of the job in hand: the handler is told to stop, and the job
+    /// runs again when its lease ends.
     pub async fn run_until_empty(&mut self) -> Report {
         let shared = &self.shared;
         let keeper = Keeper::start(shared);
         let before = *shared.report();
         until_empty::run_until_empty(shared).await;
+        shared.hooks.over().await;
         keeper.end().await;
         shared.report().since(&before)
     }
@@ -230,9 +236,7 @@ impl Worker {
         keeper.end().await;
         helpers.iter().for_each(JoinHandle::abort);
         beat::leave(&shared).await;
-        if tokio::time::timeout(LAST_WORDS, shared.hooks.over()).await.is_err() {
-            tracing::warn!("hooks still run; not waited for");
-        }
+        shared.hooks.over().await;
         let report = *shared.report();
         tracing::info!(worker = %shared.id, ?report, "worker ends");
         report

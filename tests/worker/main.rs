@@ -15,6 +15,7 @@ mod due;
 mod idle;
 mod kill;
 mod lease;
+mod progress;
 mod queues;
 mod verdicts;
 mod waits;
