@@ -47,6 +47,7 @@ mod operate;
 mod poison;
 mod priority;
 mod progress;
+mod promote;
 mod quarantine;
 mod queues;
 mod release;

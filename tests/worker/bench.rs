@@ -193,6 +193,10 @@ impl Working {
         futures_util::future::join_all(workers.into_iter().map(Self::ended)).await
     }
 
+    pub(crate) fn has_ended(&self) -> bool {
+        self.task.is_finished()
+    }
+
     /// Waits for an end that something else brings about.
     pub(crate) async fn ended(self) -> Report {
         tokio::time::timeout(PATIENCE, self.task).await.expect("in time").expect("no panic")

@@ -44,7 +44,7 @@ async fn a_job_without_a_handler_is_put_off_without_an_attempt_until_a_worker_kn
     let job = bench.show("a").await;
     assert_eq!((job.attempt, job.crash, job.errors.len()), (0, 0, 0));
     let report = old.stop().await;
-    assert_eq!((report.snoozed, report.completed), (1, 0), "once, not in a loop");
+    assert_eq!((report.snoozed, report.unhandled, report.completed), (1, 1, 0), "once, no loop");
 
     let heard = log.clone();
     let new = Working::start(worker(&bench.client, &log, succeed).handler(move |_: Unknown| {
