@@ -99,11 +99,10 @@ async fn rust_runs_what_python_enqueued() {
     assert_eq!(plain.headers().get("trace").map(String::as_str), Some("a b=c"));
 
     let (run, mut texts) = tokio::sync::mpsc::unbounded_channel();
-    let worker =
-        Worker::builder(&client).concurrency(1).handler(move |job: Greeting| {
-            let run = run.clone();
-            async move { run.send(job.text) }
-        });
+    let worker = Worker::builder(&client).concurrency(1).handler(move |job: Greeting| {
+        let run = run.clone();
+        async move { run.send(job.text) }
+    });
     let worker = worker.build().expect("worker");
     let shutdown = worker.shutdown();
     let worker = tokio::spawn(worker.run_until_shutdown());

@@ -47,12 +47,10 @@ async fn a_job_without_a_handler_is_put_off_without_an_attempt_until_a_worker_kn
     assert_eq!((report.snoozed, report.completed), (1, 0), "once, not in a loop");
 
     let heard = log.clone();
-    let new = Working::start(worker(&bench.client, &log, succeed).handler(
-        move |_: Unknown| {
-            heard.add("known");
-            async { Ok::<_, std::io::Error>(()) }
-        },
-    ));
+    let new = Working::start(worker(&bench.client, &log, succeed).handler(move |_: Unknown| {
+        heard.add("known");
+        async { Ok::<_, std::io::Error>(()) }
+    }));
     log.wait("known", 1).await;
     bench.until_done().await;
     assert_eq!((bench.show("a").await.attempt, new.stop().await.completed), (0, 1));
