@@ -340,7 +340,7 @@ impl Quarantine {
 fn in_whole_units(duration: Duration) -> String {
     let ms = duration.as_millis();
     let units = [(3_600_000, "h"), (60_000, "m"), (1_000, "s")];
-    let unit = units.into_iter().find(|(unit, _)| ms % unit == 0);
+    let unit = units.into_iter().find(|(unit, _)| ms.is_multiple_of(*unit));
     unit.map_or_else(|| format!("{ms}ms"), |(unit, name)| format!("{}{name}", ms / unit))
 }
 

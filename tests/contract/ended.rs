@@ -92,7 +92,8 @@ async fn a_sweep_tells_all_of_many_slices(t: Trial) {
     let swept = t.sweep_after(HOUR).await;
     let mut told: Vec<_> = swept.ended.iter().map(|job| job.id.to_string()).collect();
     let mut ids: Vec<_> = late.iter().map(|job| job.id().to_string()).collect();
-    (told.sort(), ids.sort());
+    told.sort();
+    ids.sort();
     assert_eq!((swept.expired, told), (250, ids));
 }
 
