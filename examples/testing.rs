@@ -8,10 +8,14 @@
 #![allow(clippy::print_stdout, reason = "it says that all went well")]
 
 use sprag::{
-    Client, Job, ManualClock, MemoryStore, State, StoreError, Timestamp, Worker,
+    Client, Job, State, StoreError, Worker, assert_enqueued, assert_not_enqueued,
+    testing::Kit,
     worker::{Attempt, BoxError},
 };
 use std::time::Duration;
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
 
 // What is to be tested: a producer and a handler.
 
@@ -26,12 +30,11 @@ impl Job for SendWelcome {
 }
 
 async fn sign_up(client: &Client, user: u64) -> Result<(), StoreError> {
-    let an_hour = Duration::from_secs(3600);
-    client.enqueue(SendWelcome { user }).id(format!("welcome-{user}")).delay(an_hour).await?;
+    client.enqueue(SendWelcome { user }).id(format!("welcome-{user}")).delay(HOUR).await?;
     Ok(())
 }
 
-async fn welcome(job: SendWelcome, Attempt(attempt): Attempt) -> Result<(), BoxError> {
+async fn send_welcome(job: SendWelcome, Attempt(attempt): Attempt) -> Result<(), BoxError> {
     if job.user == 13 && attempt == 0 {
         return Err("no luck at first".into());
     }
@@ -40,47 +43,41 @@ async fn welcome(job: SendWelcome, Attempt(attempt): Attempt) -> Result<(), BoxE
 
 // Its tests.
 
-/// A client whose time stands still until the clock is moved.
-fn client() -> (Client, ManualClock) {
-    let clock = ManualClock::at(Timestamp::from_millis(1_764_500_000_000));
-    (Client::new(MemoryStore::with_clock(clock.clone())), clock)
-}
-
-fn worker(client: &Client) -> Result<Worker, StoreError> {
-    Worker::builder(client).handler(welcome).backoff(|_| Duration::from_secs(60)).build()
+fn worker(kit: &Kit) -> Result<Worker, StoreError> {
+    kit.worker().handler(send_welcome).backoff(|_| MINUTE).build()
 }
 
 async fn a_signup_sends_a_welcome_an_hour_later() -> Result<(), StoreError> {
-    let (client, clock) = client();
-    sign_up(&client, 7).await?;
-    let job = client.inspector().job("email", "welcome-7").await?;
-    assert_eq!(job.state, State::Scheduled);
+    let kit = Kit::new();
+    sign_up(kit.client(), 7).await?;
+    assert_enqueued!(kit, SendWelcome { user: 7 });
 
-    let mut worker = worker(&client)?;
-    assert_eq!(worker.run_until_empty().await.completed, 0);
-    clock.advance(Duration::from_secs(3600));
-    assert_eq!(worker.run_until_empty().await.completed, 1);
+    let mut worker = worker(&kit)?;
+    assert_eq!(kit.drain(&mut worker).await.completed, 0);
+    kit.advance(HOUR).await;
+    assert_eq!(kit.drain(&mut worker).await.completed, 1);
+    assert_not_enqueued!(kit, SendWelcome { .. });
     Ok(())
 }
 
 async fn two_signups_of_one_user_send_one_welcome() -> Result<(), StoreError> {
-    let (client, _) = client();
-    sign_up(&client, 7).await?;
-    sign_up(&client, 7).await?;
-    assert_eq!(client.inspector().queue("email").await?.unfinished, 1);
+    let kit = Kit::new();
+    sign_up(kit.client(), 7).await?;
+    sign_up(kit.client(), 7).await?;
+    assert_eq!(kit.enqueued::<SendWelcome>().await.len(), 1);
     Ok(())
 }
 
 async fn a_welcome_that_fails_is_tried_again_a_minute_later() -> Result<(), StoreError> {
-    let (client, clock) = client();
-    client.enqueue(SendWelcome { user: 13 }).id("unlucky").await?;
+    let kit = Kit::new();
+    kit.client().enqueue(SendWelcome { user: 13 }).id("unlucky").await?;
 
-    let mut worker = worker(&client)?;
-    assert_eq!(worker.run_until_empty().await.retried, 1);
-    let job = client.inspector().job("email", "unlucky").await?;
+    let mut worker = worker(&kit)?;
+    assert_eq!(kit.drain(&mut worker).await.retried, 1);
+    let job = kit.inspector().job("email", "unlucky").await?;
     assert_eq!((job.state, job.attempt), (State::Retry, 1));
-    clock.advance(Duration::from_secs(60));
-    assert_eq!(worker.run_until_empty().await.completed, 1);
+    kit.advance(MINUTE).await;
+    assert_eq!(kit.drain(&mut worker).await.completed, 1);
     Ok(())
 }
 

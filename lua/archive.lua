@@ -40,4 +40,4 @@ if #given_up > 0 then
   call('HINCRBY', stats, today() .. ':failed', #given_up)
   tell_ended()
 end
-return keep(outcomes())
+return keep_after(#given_up > 0, outcomes())

@@ -6,7 +6,8 @@
 --        Notes: index (an integer) and `<attempt> <crash>` of a job that failed before; id and
 --        reason of one that the claim met and ended, told at most once. A repeat hands over what is
 --        still held under that fence, its lease renewed, and claims nothing; RARE
--- Cost: 12 commands a call (two more if it leaves a wake token), none per job
+-- Cost: 12 commands a call (two more if it leaves a wake token), none per job; one more for an
+--       empty one of a queue of which nothing was ever claimed
 -- Uses: clock repeats chunks wake hold
 -- Rare uses: text lanes state day publish ended finish
 local answers, expiry, jobs, meta, wake, active, holder, tries, ghosts, scheduled, retry, completed,
@@ -27,7 +28,7 @@ local function hand_over(fence, more, ids, records, counts, notes)
     reply[3 + 2 * i], reply[4 + 2 * i] = ids[i], records[i]
   end
   if not kept then
-    keep(fence .. ' ' .. more .. ' ' .. table.concat(ids, ' '))
+    keep_after(#ids > 0 or settings[2], fence .. ' ' .. more .. ' ' .. table.concat(ids, ' '))
   end
   return reply
 end

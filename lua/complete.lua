@@ -99,4 +99,4 @@ if #done > 0 then
   count_completed(#done)
   tell_ended()
 end
-return keep(outcomes())
+return keep_after(#done > 0, outcomes())

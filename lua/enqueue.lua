@@ -8,7 +8,7 @@
 --        incoming; remarks MADE, REFUSED [index]; RARE
 -- Cost: 9 commands a call (one more for a new caller), none per job; options add to it
 -- Uses: clock repeats text chunks wake
--- Rare uses: outcomes lanes due state unique ghosts
+-- Rare uses: outcomes lanes due state unique ghosts replace
 local answers, expiry, jobs, meta, wake, scheduled, retry, active, completed, archived, cancelled,
   quarantined, unique, seen, quarantine, ghosts = unpack(KEYS)
 
@@ -223,11 +223,6 @@ local function meet_remembered(i, fp)
   return true
 end
 
-local function set_field(head, name, value)
-  local bare = string.gsub(head, ' ' .. name .. '=%S+', '')
-  return value and string.gsub(bare, ' kind=', ' ' .. name .. '=' .. value .. ' kind=', 1) or bare
-end
-
 -- Moves a holder whose due time or priority is replaced: the next place first, then out of the one
 -- before.
 local function move(id, from, due, old_priority, priority)
@@ -275,18 +270,9 @@ local function replace(i, id, holder_mode, settling, record)
     return false
   end
   local old_priority, due = priority_of(head), nil
-  local priority, old_fp = old_priority, field(head, 'fp')
+  local priority = old_priority
   if debounced or find(asked, ',payload,', 1, true) then
-    local fp = field(settling, 'fp')
-    local first = field(head, 'first') or old_fp
-    head = string.gsub(head, ' fp=%x+', ' fp=' .. fp, 1)
-    head = set_field(head, 'first', first ~= fp and first or nil)
-    for _, name in ipairs({ 'codec', 'version' }) do
-      local value = field(mine, name)
-      local bare = string.gsub(head, ' ' .. name .. '=%S+', '')
-      head = bare .. (value and ' ' .. name .. '=' .. value or '')
-    end
-    payload = sub(record, mine_end + 1)
+    head, payload = head_of_payload(head, mine), sub(record, mine_end + 1)
   end
   if find(asked, ',priority,', 1, true) then
     priority = priority_of(settling)
@@ -372,7 +358,7 @@ for i = 1, jobs_given do
   end
   if refusal then
     local details = refusal[3] and ' ' .. refusal[3] or ''
-    return keep('0 REFUSED ' .. refusal[1] .. '\n1 ' .. refusal[2] .. details)
+    return keep_after(not made, '0 REFUSED ' .. refusal[1] .. '\n1 ' .. refusal[2] .. details)
   end
 end
 if atomic and limit and incoming > 0 and current + incoming > limit then
@@ -385,4 +371,4 @@ end
 if made and written > 0 then
   remark('MADE')
 end
-return keep(outcomes())
+return keep_after(written > 0 or not made, outcomes())

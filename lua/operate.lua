@@ -192,4 +192,4 @@ for i, id in ipairs(stopped) do
   end
 end
 tell_ended()
-return keep(outcomes())
+return keep_after(next(became), outcomes())

@@ -81,4 +81,5 @@ if #released > 0 then
 end
 local at_end = #ids < SLICE and looked == #ids
 local passed = at_end and '-' or int(from + kept_here)
-return keep(closed .. ' ' .. #released .. ' ' .. int(archived_ids) .. ' ' .. passed)
+local did = closed == 1 or #moved > 0
+return keep_after(did, closed .. ' ' .. #released .. ' ' .. int(archived_ids) .. ' ' .. passed)

@@ -34,4 +34,4 @@ release_all(returned, held)
 if #returned > 0 then
   leave_wake()
 end
-return keep(outcomes())
+return keep_after(#returned > 0, outcomes())

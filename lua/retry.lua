@@ -67,4 +67,4 @@ if #failed > 0 then
   end
   tell_ended()
 end
-return keep(outcomes())
+return keep_after(#failed > 0, outcomes())

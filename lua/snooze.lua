@@ -1,10 +1,10 @@
 -- snooze: active jobs run later; no attempt is counted.
--- KEYS: answers expiry active holder scheduled retry wake progress
+-- KEYS: answers expiry meta active holder scheduled retry wake progress
 -- ARGV: caller seq budget, then per job: id fence delay (ms)
 -- Reply: text: n OK | n STALE
 -- Cost: 10 commands a call (two more if it leaves a wake token), none per job; deadlines add one
 -- Uses: clock repeats outcomes text chunks held release watch wake due
-local answers, expiry, active, holder, scheduled, retry, wake, progress = unpack(KEYS)
+local answers, expiry, meta, active, holder, scheduled, retry, wake, progress = unpack(KEYS)
 
 if kept then
   return kept
@@ -34,4 +34,4 @@ release_all(snoozed, held)
 if earlier then
   leave_wake()
 end
-return keep(outcomes())
+return keep_after(#snoozed > 0, outcomes())

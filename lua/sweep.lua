@@ -7,13 +7,12 @@
 --        reason per job that expired or was quarantined
 -- Cost: 10 commands a call with nothing to do, 28 about once a
 -- second; a slice touches at most 200 jobs. Repeats by nature
--- Uses: clock text chunks held release wake lanes due failures tries state ghosts day publish ended finish remember
+-- Uses: clock text chunks held release wake lanes due failures tries state ghosts day publish ended finish remember crashes reclaim
 local answers, expiry, jobs, meta, active, holder, scheduled, retry, completed, archived, cancelled,
   quarantined, tries, errors, endings, results, wake, progress, unique, seen, ghosts, quarantine,
   crashes, stats = unpack(KEYS)
 
 local PROMOTE, RECLAIM, EVICT, TIMERS, MEND, MAX_READ = 90, 20, 10, 40, 100, 1048576
-local TEN_YEARS = 3650 * 86400000
 local settings = call('HMGET', meta, 'lanes', 'swept_at', 'paused', 'mend', 'ghosts',
   'unfinished', 'crash_limit', 'crash_window', 'max_archived', 'stats_day',
   'tried', 'crashes', 'remembered', 'quarantined')
@@ -177,116 +176,16 @@ local function forget_failures(ids)
   end
 end
 
--- What settling needs of a job whose lease ran out: its holder's entry, or, where that is gone or
--- broken, its record's header.
-local function entry_of(id, entry)
-  if entry and match(entry, '^%d+ %S+ fp=') then
-    return entry
-  end
-  return '0 - ' .. (match(call('HGET', jobs, id), '^at=%d+ (fp=%x+[^\n]-) kind=') or '')
-end
-
--- After the first crash a job is put back; after later ones it waits 5 s × 4^(crash - 2) ± 50 %.
-local function crash_delay(crash, i)
-  local spread = 0.5 + (tonumber(ARGV[2]) + i * 0.618034) % 1
-  return math.min(math.floor(5000 * 4 ^ (crash - 2) * spread), TEN_YEARS)
-end
-
--- Crashes of a fingerprint: `<count> <end of window, ms> <last that counted, µs>`. One death is one
--- crash: a lease counts only if it was claimed after the last one. Answers whether the fingerprint
--- is in quarantine now.
-local crashed, closed, closing = {}, {}, {}
-
-local function count_crash(fp, fence, id, worker)
-  local window = tonumber(settings[8]) or 86400000
-  if closed[fp] == nil then
-    closed[fp] = call('HEXISTS', quarantine, fp) == 1
-    local count, ends, last = match(call('HGET', crashes, fp) or '', '^(%d+) (%d+) (%d+)$')
-    crashed[fp] = { tonumber(count) or 0, tonumber(ends) or 0, tonumber(last) or 0 }
-  end
-  local entry = crashed[fp]
-  if entry[2] <= now then
-    entry[1], entry[2], entry[3] = 0, now + window, 0
-  end
-  if fence > entry[3] then
-    entry[1], entry[3], entry.counted = entry[1] + 1, now_us, true
-  end
-  if not closed[fp] and entry[1] >= (tonumber(settings[7]) or 3) then
-    local line = 'since=' .. int(now) .. ' crashes=' .. entry[1] .. ' window=' .. int(window)
-    closed[fp] = true
-    closing[#closing + 1] = fp
-    closing[#closing + 1] = line .. ' sample=' .. id .. ' worker=' .. worker
-  end
-  return closed[fp]
-end
-
-local function write_crashes()
-  for fp, entry in pairs(crashed) do
-    if entry.counted then
-      local text = int(entry[1]) .. ' ' .. int(entry[2]) .. ' ' .. int(entry[3])
-      if call('HSET', crashes, fp, text) == 1 then
-        call('HINCRBY', meta, 'crashes', 1)
-      end
-      call('ZADD', expiry, int(entry[2]), 'crashes ' .. fp)
-    end
-  end
-  if #closing > 0 then
-    call('HINCRBY', meta, 'quarantined', each('HSET', quarantine, closing))
-  end
-end
-
-local function reclaim()
+local function reclaim_due()
   local ids = due_in(active, RECLAIM)
   if #ids == 0 then
     return 0
   end
-  local entries, counts = call('HMGET', holder, unpack(ids)), call('HMGET', tries, unpack(ids))
-  local lines, new_counts, new_lines, later = call('HMGET', errors, unpack(ids)), {}, {}, {}
-  local back, gone = {}, {}
-  local function crash_one(i)
-    local id, entry = ids[i], entry_of(ids[i], entries[i])
-    local attempt, crash = tries_of(counts[i])
-    crash = crash + 1
-    new_counts[#new_counts + 1], new_counts[#new_counts + 2] = id, attempt .. ' ' .. crash
-    local fence, worker = match(entry, '^(%d+) (%S+)')
-    new_lines[#new_lines + 1] = id
-    new_lines[#new_lines + 1] = failures_with(lines[i], ',"crash":' .. crash, worker, '}')
-    local fp, deadline = field(entry, 'fp'), tonumber(field(entry, 'deadline'))
-    local is_closed = fp and count_crash(fp, tonumber(fence), id, worker)
-    if deadline and deadline <= now then
-      end_job('archived', id, entry, 'expired', worker)
-    elseif is_closed then
-      end_job('quarantined', id, entry, 'quarantined', worker)
-    elseif crash == 1 then
-      back[#back + 1] = { priority_of(entry), id }
-    else
-      later[#later + 1], later[#later + 2] = int(now + crash_delay(crash, i)), id
-    end
-  end
-  for i, id in ipairs(ids) do
-    if call('HEXISTS', jobs, id) == 1 then
-      crash_one(i)
-    else
-      gone[#gone + 1] = id
-    end
-  end
-  for _, job in ipairs(back) do
-    call('LPUSH', lane(job[1]), job[2])
-  end
-  each('ZADD', retry, later)
-  write_crashes()
-  keep_tries(new_counts)
-  each('HSET', errors, new_lines)
-  unfinished = unfinished - #gone
-  to_pending = to_pending + #back
-  if #ids > #gone then
-    call('HINCRBY', stats, today() .. ':crashed', #ids - #gone)
-  end
-  -- Those that ended are written with the sweep's others, before their leases are let go.
-  write_finished({ archived = archived, quarantined = quarantined })
-  ends_at, ending_texts, tokens, owners, deadlines = {}, {}, {}, {}, {}
-  release_all(ids, entries)
+  local limit, window = tonumber(settings[7]) or 3, tonumber(settings[8]) or DAY
+  local gone, back = reclaim(ids, limit, window, end_job)
   forget_failures(gone)
+  unfinished = unfinished - #gone
+  to_pending = to_pending + back
   return #ids - #gone
 end
 
@@ -404,7 +303,7 @@ local promote_again = again
 again = full
 local first_due = earliest_due() or math.huge
 if thorough then
-  reclaimed = reclaim()
+  reclaimed = reclaim_due()
   evicted = evict()
   mend()
   forget_days()

@@ -23,3 +23,12 @@ local function keep(text)
   end
   return text
 end
+
+-- The same for a call that may have done nothing: on a queue that nobody has made it leaves no key,
+-- which nobody would ever sweep. Nothing is to be repeated there: a second call finds as little.
+local function keep_after(did, text)
+  if not did and not kept_before and call('EXISTS', meta) == 0 then
+    return text
+  end
+  return keep(text)
+end

@@ -86,17 +86,33 @@ pub(crate) async fn complete(global: &Global, args: CompleteArgs) -> Result<(), 
     result.as_ref().map_or(Ok(()), |result| payload::check_json("result", result))?;
     let bytes = result.as_ref().map_or(0, Vec::len);
     let complete = Complete { held: job.held(), result: result.map(Into::into) };
-    only(connect::store(global)?.complete(&job.queue, &[complete]).await?)?;
-    let result_dropped = bytes > MAX_RESULT;
+    let store = connect::store(global)?;
+    let has_result = complete.result.is_some();
+    only(store.complete(&job.queue, &[complete]).await?)?;
+    let why = match has_result {
+        true if bytes > MAX_RESULT => {
+            Some(format!("of {bytes} bytes; at most {MAX_RESULT} are kept"))
+        }
+        true if is_gone(&store, &job).await => {
+            Some("with the job, which has no retention".to_owned())
+        }
+        _ => None,
+    };
     if global.json {
+        let result_dropped = why.is_some();
         return out::object(&Answer { result_dropped, ..job.answer(State::Completed) });
     }
-    if result_dropped {
+    if let Some(why) = why {
         // Something is lost: also when it shall be quiet.
-        let why = format!("its result of {bytes} bytes was dropped; at most {MAX_RESULT} are kept");
-        out::warn(&format!("{}: {why}", job.id));
+        out::warn(&format!("{}: its result was dropped: {why}", job.id));
     }
     job.tell(global, State::Completed)
+}
+
+/// The job was deleted when it was completed: neither it nor the queue has a retention. A look that
+/// fails tells nothing: the job is complete all the same.
+async fn is_gone(store: &RedisStore, job: &Job) -> bool {
+    matches!(store.show(&job.queue, &job.id).await, Err(StoreError::NotFound(_)))
 }
 
 /// An attempt failed: try again later, or archive it if that was the last

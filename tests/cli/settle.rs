@@ -82,6 +82,31 @@ async fn a_result_that_is_too_large_is_said_to_be_dropped() {
 }
 
 #[tokio::test]
+async fn a_result_of_a_job_that_is_not_kept_is_said_to_be_dropped() {
+    let sprag = Program::start().await;
+    for (retention, result, dropped) in
+        [(None, Some("1"), true), (Some("1h"), Some("1"), false), (None, None, false)]
+    {
+        for flags in [&["--json"][..], &["--quiet"]] {
+            let mut enqueue = vec!["enqueue", "q", "k", "1"];
+            enqueue.extend(retention.iter().flat_map(|kept| ["--retention", kept]));
+            sprag.object(&enqueue);
+            let (id, fence) = held(&sprag.claim("q"));
+            let mut complete = [flags, &["complete", "q", &id, "--fence", &fence]].concat();
+            complete.extend(result.iter().flat_map(|result| ["--result", result]));
+            let ran = sprag.run(&complete);
+            assert_eq!(ran.code, 0, "{ran:?}");
+            if flags == ["--quiet"] {
+                assert_eq!(ran.stderr.contains("no retention"), dropped, "{ran:?}");
+            } else {
+                let told = ran.objects().remove(0).get("result_dropped").cloned();
+                assert_eq!(told, dropped.then_some(json!(true)), "{ran:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_retry_without_delay_takes_the_usual_one_of_that_attempt() {
     let sprag = Program::start().await;
     sprag.object(&["enqueue", "q", "k", "1", "--max-attempts", "2"]);

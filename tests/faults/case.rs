@@ -6,7 +6,9 @@ use crate::{
 };
 use sprag::{
     JobId, RedisStore, State, Store,
-    store::{Archive, ArchiveReason, Complete, Held, Operation, Pace, Retry, Setting, Snooze},
+    store::{
+        Archive, ArchiveReason, Claim, Complete, Held, Operation, Pace, Retry, Setting, Snooze,
+    },
 };
 
 macro_rules! cases {
@@ -65,6 +67,8 @@ cases! {
     CompleteKeptByQueue: "complete",
     CompleteClearsCrashes: "complete",
     CompleteWithProgress: "complete",
+    CompleteWatched: "complete",
+    CompleteKeptAndWatched: "complete",
     RetryLater: "retry",
     RetryExhausted: "retry",
     RetryExpired: "retry",
@@ -102,6 +106,8 @@ cases! {
     DeleteQueue: "delete_queue",
     DeleteQueueRefused: "delete_queue",
     Extend: "extend",
+    WatchEnds: "watch_ends",
+    WatchEndsNewQueue: "watch_ends",
     SweepPromotes: "sweep",
     SweepReclaims: "sweep",
     SweepEvicts: "sweep",
@@ -150,6 +156,11 @@ impl Case {
             "release" => self.release(store).await,
             "progress" => self.progress(store, world).await,
             "delete_queue" => text(store.delete_queue(queue, self == Self::DeleteQueue).await),
+            "watch_ends" => {
+                let new = self == Self::WatchEndsNewQueue;
+                let queue = if new { other_queue() } else { queue.clone() };
+                text(store.watch(&queue, HOUR).await)
+            }
             "extend" => text(store.extend(queue, &world.all_held(), 2 * LEASE).await),
             _ => text(store.sweep(queue, Pace::Now).await),
         }
@@ -161,12 +172,17 @@ impl Case {
             Self::ClaimEmpty => (other_queue(), 5),
             _ => (queue(), 100),
         };
-        text(store.claim(&queue, &worker(), count, LEASE).await)
+        let claim = store.claim(&queue, &worker(), count, LEASE).await;
+        // A repeat does not tell again what ended.
+        text(claim.map(|claim| Claim { ended: Vec::new(), ..claim }))
     }
 
     fn complete(self, world: &World) -> Complete {
         let (name, result) = match self {
-            Self::CompletePlain | Self::CompleteWithProgress => ("plain", None),
+            Self::CompletePlain | Self::CompleteWithProgress | Self::CompleteWatched => {
+                ("plain", None)
+            }
+            Self::CompleteKeptAndWatched => ("kept", None),
             Self::CompleteTried => ("tried", None),
             Self::CompleteRemembered => ("past", None),
             Self::CompleteKeptByQueue | Self::CompleteClearsCrashes => ("extra", None),

@@ -18,11 +18,13 @@ mod setup;
 mod wire;
 mod world;
 
+mod absent;
 mod callers;
 mod claims;
 mod connection;
 mod entries;
 mod errors;
+mod events;
 mod garbage;
 mod hands;
 mod matrix;

@@ -17,4 +17,5 @@ mod kill;
 mod lease;
 mod queues;
 mod verdicts;
+mod waits;
 mod wake;

@@ -184,7 +184,10 @@ impl Inner {
             }
         };
         let answer = self.verb(Verb::Enqueue, queue, &args).await?;
-        self.register(queue, decode::made(&decode::lines(&answer)?)).await?;
+        let lines = decode::lines(&answer)?;
+        if decode::is_there(&lines) {
+            self.register(queue, decode::made(&lines)).await?;
+        }
         Ok(answer)
     }
 

@@ -13,9 +13,10 @@ macro_rules! sources {
 }
 
 const PARTS: &[(&str, &str)] = sources!(
-    "lib/chunks" "lib/clock" "lib/clock_virtual" "lib/day" "lib/due" "lib/ended" "lib/failures" "lib/finish"
-    "lib/ghosts" "lib/held" "lib/hold" "lib/lanes" "lib/outcomes" "lib/publish" "lib/release" "lib/remember" "lib/repeats" "lib/state" "lib/text" "lib/tries" "lib/unique"
-    "lib/wake" "lib/watch"
+    "lib/chunks" "lib/clock" "lib/clock_virtual" "lib/crashes" "lib/day" "lib/due" "lib/ended"
+    "lib/failures" "lib/finish" "lib/ghosts" "lib/held" "lib/hold" "lib/lanes" "lib/outcomes"
+    "lib/publish" "lib/reclaim" "lib/release" "lib/remember" "lib/repeats" "lib/replace"
+    "lib/state" "lib/text" "lib/tries" "lib/unique" "lib/wake" "lib/watch"
 );
 
 macro_rules! verbs {

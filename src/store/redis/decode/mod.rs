@@ -101,6 +101,12 @@ pub(super) fn made(lines: &[Line<'_>]) -> bool {
     lines.iter().any(|line| line.word == Word::Made)
 }
 
+/// The enqueue tells that the queue is there. What it would refuse in any queue does not tell.
+pub(super) fn is_there(lines: &[Line<'_>]) -> bool {
+    let refused = lines.first().is_some_and(|line| line.word == Word::Refused);
+    !refused && lines.iter().any(|line| line.word != Word::Invalid)
+}
+
 /// An atomic batch was refused: the offender's index, if it is one job, and its line.
 pub(super) fn refusal<'a>(lines: &'a [Line<'a>]) -> Option<(Option<usize>, &'a Line<'a>)> {
     let (first, offender) = (lines.first()?, lines.get(1)?);

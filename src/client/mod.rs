@@ -1,4 +1,11 @@
 //! The producer's face: typed jobs in, answers out.
+//!
+//! `wait` waits for a job's end, `bus` hears of it.
+
+mod bus;
+mod wait;
+
+pub use wait::{Wait, WaitError};
 
 use crate::{
     Job,
@@ -17,6 +24,7 @@ use std::{future::IntoFuture, sync::Arc, time::Duration};
 pub struct Client {
     store: Arc<dyn Store>,
     max_payload: usize,
+    waits: Arc<bus::Waits>,
 }
 
 impl Client {
@@ -51,7 +59,8 @@ impl Client {
 
     /// Works on a store of the caller's own.
     pub fn new(store: impl Store + 'static) -> Self {
-        Self { store: Arc::new(store), max_payload: crate::model::MAX_PAYLOAD }
+        let (max_payload, waits) = (crate::model::MAX_PAYLOAD, Arc::default());
+        Self { store: Arc::new(store), max_payload, waits }
     }
 
     /// Allows payloads of up to so many bytes, at most 8 MiB. Default 1 MiB.
