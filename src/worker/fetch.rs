@@ -20,9 +20,10 @@ use tokio::{
 };
 use tokio_util::task::TaskTracker;
 
-/// A block on the wake tokens ends by then; the sweep task looks as often, so that a token that is
-/// lost with its taker costs no more.
-const BLOCK: Duration = Duration::from_millis(1_500);
+/// A block on the wake tokens ends by then: what is said of queues and connections is looked at anew.
+/// It need not end sooner: a token that is lost with its taker costs no more than the time to the
+/// next sweep, which sees what is claimable. An idle worker sends the fewer commands for it.
+const BLOCK: Duration = Duration::from_secs(5);
 /// At the worker's end its wake tokens are put back within so long, or not at all.
 const PUT_BACK: Duration = Duration::from_millis(500);
 /// After a failed round the worker waits so long: the store has repeated the call by itself before.
@@ -228,7 +229,7 @@ impl Fetcher {
                         self.shared.sweep_soon.notify_one();
                         return;
                     }
-                    // The sweep looks as often by itself.
+                    // The sweep looks by itself, and more often.
                     Woken::TimedOut => {}
                     // After a reconnect, claim first: tokens may have gone with the connection.
                     Woken::Failed => return tokio::time::sleep(AFTER_FAILURE).await,

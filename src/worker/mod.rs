@@ -207,7 +207,7 @@ impl Worker {
 
     async fn live(self) -> Report {
         let Self { shared, unsettled, grace } = self;
-        tracing::info!(worker = %shared.id, queues = ?shared.queues.borrow(), "worker starts");
+        tracing::info!(worker = %shared.id, queues = ?*shared.queues.borrow(), "worker starts");
         meters::describe();
         let runs = TaskTracker::new();
         let keeper = Keeper::start(&shared);
