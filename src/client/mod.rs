@@ -1,10 +1,13 @@
 //! The producer's face: typed jobs in, answers out.
 //!
-//! `wait` waits for a job's end, `bus` hears of it.
+//! `env` finds the server, `wait` waits for a job's end, `bus` hears of it.
 
 mod bus;
+mod env;
 mod wait;
 
+use env::url_from_env;
+pub use env::with_env_password;
 pub use wait::{Wait, WaitError};
 
 use crate::{
@@ -49,12 +52,13 @@ impl Client {
     }
 
     /// Opens the store that the environment names: `SPRAG_REDIS_URL`, else `REDIS_URL`, else
-    /// `redis://127.0.0.1:6379`.
+    /// `redis://127.0.0.1:6379`; if that has no password, with the one of `SPRAG_REDIS_PASSWORD`
+    /// or of the file that `SPRAG_REDIS_PASSWORD_FILE` names.
     ///
     /// # Errors
-    /// As [`connect`](Client::connect).
+    /// As [`connect`](Client::connect); `Invalid` if the password cannot be had, or both are set.
     pub fn from_env() -> Result<Self, StoreError> {
-        Self::connect(&url_from_env())
+        Self::connect(&url_from_env()?)
     }
 
     /// Works on a store of the caller's own.
@@ -88,8 +92,8 @@ impl Client {
     ///
     /// # Errors
     /// The call's own: `Duplicate`, `IdConflict`, `Backpressure`, `Invalid`; `Unavailable` when the
-    /// store stayed away for the whole repeat budget: the job may have been enqueued. With an
-    /// [`id`](Enqueue::id) or a unique key of the caller's own the same call again is safe.
+    /// store stayed away for the whole repeat budget: the job may have been enqueued, and the text
+    /// names its id. With that [`id`](Enqueue::id) or a unique key the same call again is safe.
     pub fn enqueue<J: Job>(&self, job: J) -> Enqueue {
         let max_payload = self.max_payload;
         let builder = builder(&job).map(|builder| builder.max_payload(max_payload));
@@ -139,13 +143,6 @@ impl Client {
             None => Ok(Vec::new()),
         }
     }
-}
-
-/// The URL that the environment names.
-pub(crate) fn url_from_env() -> String {
-    let named = |name| std::env::var(name).ok().filter(|url| !url.is_empty());
-    let url = named("SPRAG_REDIS_URL").or_else(|| named("REDIS_URL"));
-    url.unwrap_or_else(|| "redis://127.0.0.1:6379".to_owned())
 }
 
 /// Runs of jobs that can go in one call: one queue, within a batch's bounds.
@@ -243,7 +240,7 @@ impl Enqueue {
         self.with(|job| job.timeout(timeout))
     }
 
-    /// How long the finished job is kept.
+    /// How long the finished job is kept: see [`Envelope::retention`].
     pub fn retention(self, retention: Duration) -> Self {
         self.with(|job| job.retention(retention))
     }
@@ -285,9 +282,21 @@ impl IntoFuture for Enqueue {
         Box::pin(async move {
             let store = self.client.store.clone();
             let job = [self.envelope()?];
-            let mut outcomes = store.enqueue(job[0].queue(), &job).await?;
+            let outcomes = store.enqueue(job[0].queue(), &job).await;
+            let mut outcomes = outcomes.map_err(|error| unsure(error, job[0].id()))?;
             outcomes.pop().unwrap_or_else(|| Err(StoreError::Backend("no outcome".into())))
         })
+    }
+}
+
+/// Of a call that failed it is not known what it did: its error names the job, so that the same
+/// enqueue with this id finds out.
+fn unsure(error: StoreError, id: &JobId) -> StoreError {
+    let with_id = |text: String| format!("{text}; job {id} may have been enqueued");
+    match error {
+        StoreError::Unavailable(text) => StoreError::Unavailable(with_id(text)),
+        StoreError::Backend(text) => StoreError::Backend(with_id(text)),
+        refused => refused,
     }
 }
 
