@@ -136,7 +136,7 @@ local function settling_part(record)
 end
 
 local ids, records, settling = {}, {}, {}
-local looked, read, slice, gone = 0, 0, 16, 0
+local looked, judged, read, slice, gone = 0, 0, 0, 16, 0
 -- Id and reason of the jobs that are not to run any more.
 local ended = {}
 local some_ghosts, trims = (tonumber(settings[3]) or 0) > 0, {}
@@ -236,9 +236,11 @@ local function look(priority)
     for i = 1, #live do
       judge(live[i], found[i])
     end
-    used, looked = used + took, looked + took
+    used, looked, judged = used + took, looked + took, judged + #live
     -- The rest in one go if its records are as large as those seen, within the bound.
-    slice = math.max(1, math.floor((MAX_READ - read) / math.max(read / looked, 256)))
+    if judged > 0 then
+      slice = math.max(1, math.floor((MAX_READ - read) / math.max(read / judged, 256)))
+    end
   end
   if used > 0 then
     trims[#trims + 1] = { key, used }
