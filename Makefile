@@ -26,6 +26,6 @@ lint: ## Check the format, the lints of Rust, and the Lua scripts
 	cargo clippy --all-targets --all-features -- -D warnings
 	cargo test --quiet --all-features --lib scripts
 
-bench: ## Run the benchmarks
+bench: ## Run the benchmarks, but for the soak
 	@scripts/need redis-server
-	cargo bench
+	cargo bench --bench cost --bench options --bench latency

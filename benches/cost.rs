@@ -8,9 +8,9 @@
 
 #![allow(clippy::print_stdout, reason = "its table is what a bench is for")]
 
-#[path = "../tests/support/mod.rs"]
-mod support;
+mod common;
 
+use common::{Server, cpu, info, queue, setting, used_memory};
 use futures_util::future::join_all;
 use redis::{Pipeline, aio::MultiplexedConnection};
 use sprag::{
@@ -18,7 +18,6 @@ use sprag::{
     store::{Complete, Held},
 };
 use std::time::Duration;
-use support::Server;
 
 const PAYLOAD: usize = 220;
 /// Jobs in flight at a time, whatever the batch.
@@ -59,10 +58,6 @@ async fn main() {
     }
 }
 
-fn setting(name: &str, default: usize) -> usize {
-    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
-}
-
 fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<_> = values.collect();
     values.sort_by(f64::total_cmp);
@@ -99,20 +94,6 @@ async fn run(batch: usize, jobs: usize) -> Run {
     Run { ours, floor, bytes_per_waiting_job, commands_per_job }
 }
 
-async fn info(probe: &mut MultiplexedConnection, section: &str) -> redis::InfoDict {
-    redis::cmd("INFO").arg(section).query_async(probe).await.expect("INFO")
-}
-
-async fn cpu(probe: &mut MultiplexedConnection) -> f64 {
-    let info = info(probe, "cpu").await;
-    let seconds = |name: &str| info.get::<f64>(name).expect("a number");
-    (seconds("used_cpu_user") + seconds("used_cpu_sys")) * 1e6
-}
-
-async fn used_memory(probe: &mut MultiplexedConnection) -> u64 {
-    info(probe, "memory").await.get("used_memory").expect("a number")
-}
-
 /// Commands that ran, those inside scripts among them.
 async fn commands(probe: &mut MultiplexedConnection) -> f64 {
     let info = info(probe, "commandstats").await;
@@ -144,7 +125,7 @@ async fn ours(
     batch: usize,
     jobs: usize,
 ) -> (Cost, u64, f64) {
-    let queue = QueueName::new("email").expect("queue");
+    let queue = queue();
     let worker = WorkerId::new("bench:1").expect("worker");
     let calls = (IN_FLIGHT / batch).max(1);
     let (mut cost, memory) = (Cost::default(), used_memory(probe).await);
@@ -194,7 +175,7 @@ async fn ours(
 /// The least that the same keys can cost: no checks, no answers kept, nothing promised.
 async fn floor(probe: &mut MultiplexedConnection, batch: usize, jobs: usize) -> Cost {
     let key = |name: &str| format!("sprag:{{email}}:{name}");
-    let queue = QueueName::new("email").expect("queue");
+    let queue = queue();
     let mut cost = Cost::default();
     let start = cpu(probe).await;
     for _ in 0..jobs / IN_FLIGHT {

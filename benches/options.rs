@@ -8,18 +8,16 @@
 
 #![allow(clippy::print_stdout, reason = "its table is what a bench is for")]
 
-#[path = "../tests/support/mod.rs"]
-mod support;
+mod common;
 
+use common::{Server, cpu, queue, setting};
 use futures_util::future::join_all;
-use redis::aio::MultiplexedConnection;
 use sprag::{
-    Codec, Envelope, Kind, QueueName, RedisStore, State, Store, Unique, When, WorkerId,
+    Codec, Envelope, Kind, RedisStore, State, Store, Unique, When, WorkerId,
     model::{EnvelopeBuilder, Mode},
     store::{Complete, Held, Operation, Pace, Retry},
 };
 use std::time::{Duration, Instant};
-use support::Server;
 
 const BATCH: usize = 64;
 const HOUR: Duration = Duration::from_secs(3600);
@@ -76,26 +74,11 @@ async fn main() {
     backlog(setting("SPRAG_BENCH_BACKLOG", 20_000)).await;
 }
 
-fn setting(name: &str, default: usize) -> usize {
-    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
-}
-
-fn queue() -> QueueName {
-    QueueName::new("email").expect("queue")
-}
-
 fn job(i: usize, set: fn(EnvelopeBuilder, usize) -> EnvelopeBuilder) -> Envelope {
     let kind = Kind::new("email:welcome").expect("kind");
     let payload: Vec<u8> = (0..220).map(|_| fastrand::u8(..)).collect();
     let job = Envelope::builder(queue(), kind).payload(payload, Codec::Raw);
     set(job, i).build().expect("in bounds")
-}
-
-async fn cpu(probe: &mut MultiplexedConnection) -> f64 {
-    let info: redis::InfoDict =
-        redis::cmd("INFO").arg("cpu").query_async(probe).await.expect("INFO");
-    let seconds = |name: &str| info.get::<f64>(name).expect("a number");
-    (seconds("used_cpu_user") + seconds("used_cpu_sys")) * 1e6
 }
 
 /// The whole life of so many jobs: enqueued, promoted if need be, claimed, perhaps failed, completed.

@@ -18,6 +18,11 @@ use std::time::Duration;
 ///     const QUEUE: &'static str = "email";
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a job",
+    label = "does not implement `sprag::Job`",
+    note = "a job is what a client enqueues, and the first argument of its handler: `impl sprag::Job for {Self} {{ const KIND: &'static str = \"…\"; }}`"
+)]
 pub trait Job: Serialize + DeserializeOwned + Send + 'static {
     /// The type's name and dispatch key. Whoever changes it lists the old one in
     /// [`ALIASES`](Job::ALIASES) while jobs of it wait.
@@ -34,11 +39,14 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
     const PRIORITY: u8 = 4;
     /// Failed attempts before a job is archived, 1 to 1,000.
     const MAX_ATTEMPTS: u32 = 25;
-    /// How long one attempt may take.
+    /// How long one attempt may take: whole ms, 1 ms to 10 years. None: as the worker
+    /// [says](crate::worker::WorkerBuilder::timeout).
     const TIMEOUT: Option<Duration> = None;
-    /// How long after it was enqueued a job is worth running; then it is archived as `expired`.
+    /// How long after it was enqueued a job is worth running: whole ms, 1 ms to 10 years. Then it is
+    /// archived as `expired`; a handler that runs is told to stop.
     const DEADLINE: Option<Duration> = None;
-    /// How long a completed job, and its result, is kept.
+    /// How long a completed job, and its result, is kept: whole ms, 1 ms to 10 years. None: not at
+    /// all.
     const RETENTION: Option<Duration> = None;
 
     /// The unique key of this job, if it has one.

@@ -35,17 +35,20 @@
 //!
 //! # To know at the start
 //!
-//! * A handler's error is tried again: 15 s + n⁴ s after the nth retry, 25 attempts in all, then the
-//!   job is archived. A [`Verdict`] in the error says otherwise; a panic is a failed attempt.
-//! * A worker runs 10 jobs at a time under leases of 30 s, which it extends; whoever loses its lease
-//!   can change nothing more. SIGTERM drains for 25 s. All of it is set on [`Worker::builder`].
+//! * A handler is an `async fn` of the job and of whatever else it [asks for](worker::FromJob). Its
+//!   error is tried again: after 15 s, doubling up to a day, 25 attempts in all, then the job is
+//!   archived. A [`Verdict`] in the error says otherwise; a panic is a failed attempt.
+//! * A worker runs 10 jobs at a time under leases of 30 s, which a thread of its own extends; whoever
+//!   loses its lease can change nothing more. SIGTERM drains for 25 s. All of it is set on
+//!   [`Worker::builder`].
 //! * A completed job is deleted, unless it has a retention: then it is kept with its result, to be
-//!   read by [`Store::show`].
+//!   read by [`Client::wait`] or [`Store::show`].
 //! * Side effects may happen twice, when a worker dies after them: make them idempotent, or hand on
 //!   [`Context::fence`].
 //! * An enqueue that ends in [`StoreError::Unavailable`] may have been applied: give jobs an id or a
 //!   unique key if you mean to repeat it.
 //! * What goes wrong is told by `tracing`; without a subscriber it is told to nobody.
+//! * Tests need no Redis: [`testing`].
 //! * The feature `cli` is the command `sprag`; the library does not need it.
 //!
 //! # Layout
@@ -54,8 +57,8 @@
 //!
 //! * [`model`]: names, bounds, states, the envelope, [`StoreError`]. No I/O.
 //! * [`store`]: the state machine behind [`Store`], a method per verb; on Redis and in memory.
-//! * [`Client`]: typed jobs in. [`Worker`]: handlers that run them. [`Inspector`]: looks
-//!   and steers.
+//! * [`job`] and [`Client`]: typed jobs in. [`worker`]: handlers that run them. [`Inspector`]: looks
+//!   and steers. [`testing`]: all of it in memory, for tests.
 
 pub mod model;
 pub mod store;
@@ -68,7 +71,7 @@ mod trace;
 pub mod worker;
 
 #[doc(inline)]
-pub use client::{Client, Enqueue, OrJoin};
+pub use client::{Client, Enqueue, OrJoin, Wait, WaitError};
 pub use inspect::Inspector;
 #[doc(inline)]
 pub use job::Job;
@@ -88,3 +91,8 @@ pub use worker::{Context, Report, Verdict, Worker};
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// So do those in docs/worker.md.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/worker.md")]
+struct WorkerPage;

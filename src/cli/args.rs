@@ -1,6 +1,6 @@
 //! The grammar: global flags, and the command that stands behind them.
 
-use crate::{claim, demo, enqueue, job, quarantine, queue, settle, sweep, workers};
+use crate::{claim, demo, enqueue, job, quarantine, queue, settle, sweep, work, workers};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
 use sprag::Namespace;
 
@@ -75,6 +75,7 @@ pub(crate) enum Command {
     Snooze(settle::SnoozeArgs),
     Requeue(settle::RequeueArgs),
     Sweep(sweep::Args),
+    Work(work::Args),
     /// Look at a queue and steer it
     #[command(subcommand)]
     Queue(queue::Verb),

@@ -21,11 +21,13 @@ mod redact;
 mod settle;
 mod sweep;
 mod units;
+mod work;
 mod workers;
 
 use args::{Args, Command};
 use fail::Failure;
 use std::{io::IsTerminal, process::ExitCode};
+use tracing::level_filters::LevelFilter;
 
 fn main() -> ExitCode {
     let args = match Args::read() {
@@ -33,7 +35,7 @@ fn main() -> ExitCode {
         Err(error) => return fail::usage(&error, std::env::args_os().any(|arg| arg == "--json")),
     };
     let json = args.global.json;
-    match log_to_stderr(args.global.quiet).and_then(|()| run(args)) {
+    match log_to_stderr(&args).and_then(|()| run(args)) {
         Ok(code) => code,
         Err(failure) => failure.report(json),
     }
@@ -55,6 +57,7 @@ async fn command(Args { global, command }: Args) -> Result<ExitCode, Failure> {
         Command::Snooze(args) => settle::snooze(global, args).await?,
         Command::Requeue(args) => settle::requeue(global, args).await?,
         Command::Sweep(args) => sweep::sweep(global, args).await?,
+        Command::Work(args) => return work::work(global, args).await,
         Command::Queue(verb) => queue::queue(global, verb).await?,
         Command::Job(verb) => return job::job(global, verb).await,
         Command::Quarantine(verb) => quarantine::quarantine(global, verb).await?,
@@ -65,13 +68,18 @@ async fn command(Args { global, command }: Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The library's log lines, `RUST_LOG` choosing among them; errors only by default.
-fn log_to_stderr(quiet: bool) -> Result<(), Failure> {
-    if quiet {
+/// The library's log lines, `RUST_LOG` choosing among them. By default errors only; what `work` runs
+/// and fails is worth a line as well.
+fn log_to_stderr(args: &Args) -> Result<(), Failure> {
+    if args.global.quiet {
         return Ok(());
     }
+    let usual = match args.command {
+        Command::Work(_) => LevelFilter::WARN,
+        _ => LevelFilter::ERROR,
+    };
     let filter = tracing_subscriber::EnvFilter::builder()
-        .with_default_directive(tracing::level_filters::LevelFilter::ERROR.into())
+        .with_default_directive(usual.into())
         .parse_lossy(connect::env("RUST_LOG")?.unwrap_or_default());
     let colour = std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty())
         && std::io::stderr().is_terminal();

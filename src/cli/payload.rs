@@ -93,7 +93,7 @@ pub(crate) fn raw_json(text: &str) -> Option<Box<RawValue>> {
     RawValue::from_string(text.replace(['\n', '\r'], " ")).ok()
 }
 
-fn msgpack_as_json(bytes: &[u8]) -> Option<Box<RawValue>> {
+pub(crate) fn msgpack_as_json(bytes: &[u8]) -> Option<Box<RawValue>> {
     let mut decoder = rmp_serde::Deserializer::new(bytes);
     // A decoder's stack is finite.
     decoder.set_max_depth(64);

@@ -11,8 +11,8 @@ pub use jobs::Jobs;
 
 use crate::{
     Client,
-    model::{JobId, QueueName, State, StoreError},
-    store::{Change, Day, JobInfo, Operation, QueueInfo, Setting, Store, WorkerInfo},
+    model::{JobId, QueueName, State, StoreError, WorkerId},
+    store::{Change, Day, JobInfo, Operation, QueueInfo, Setting, Store, Wish, WorkerInfo},
 };
 use std::sync::Arc;
 
@@ -102,6 +102,30 @@ impl Inspector {
     /// See [`Inspector`].
     pub async fn workers(&self) -> Result<Vec<WorkerInfo>, StoreError> {
         self.store.workers().await
+    }
+
+    /// Asks a worker to claim nothing more; jobs that it runs go on. There is no way back.
+    ///
+    /// # Errors
+    /// `NotFound` if the worker is not on the list.
+    pub async fn quiet(&self, worker: impl AsRef<str>) -> Result<(), StoreError> {
+        self.ask(worker, Wish::Quiet).await
+    }
+
+    /// Asks a worker to claim nothing more and to end, as by SIGTERM.
+    ///
+    /// # Errors
+    /// `NotFound` if the worker is not on the list.
+    pub async fn stop(&self, worker: impl AsRef<str>) -> Result<(), StoreError> {
+        self.ask(worker, Wish::Stop).await
+    }
+
+    /// Asks a worker: it is told at once, or, should that be lost, at its next heartbeat.
+    ///
+    /// # Errors
+    /// `NotFound` if the worker is not on the list.
+    pub async fn ask(&self, worker: impl AsRef<str>, wish: Wish) -> Result<(), StoreError> {
+        self.store.ask(&WorkerId::new(worker)?, wish).await
     }
 
     /// A queue's counters, exact at one moment.

@@ -12,6 +12,8 @@ pub const MAX_PAYLOAD: usize = 1 << 20;
 pub const MAX_BATCH_BYTES: usize = 8 << 20;
 /// A script call touches at most 1,000 jobs.
 pub const MAX_BATCH: usize = 1_000;
+const MAX_HEADERS: usize = 64;
+const MAX_HEADER_BYTES: usize = 16 << 10;
 pub(crate) const DEFAULT_PRIORITY: u8 = 4;
 pub(crate) const DEFAULT_MAX_ATTEMPTS: u32 = 25;
 pub(crate) const DEFAULT_VERSION: u32 = 1;
@@ -186,15 +188,19 @@ impl Envelope {
     }
 }
 
+fn header_bytes(headers: &BTreeMap<String, String>) -> usize {
+    headers.iter().map(|(name, value)| name.len() + value.len()).sum()
+}
+
 fn check_headers(headers: &BTreeMap<String, String>) -> Result<(), StoreError> {
-    if headers.len() > 64 {
+    if headers.len() > MAX_HEADERS {
         return Err(StoreError::invalid("headers", headers.len(), "at most 64"));
     }
     if headers.keys().any(String::is_empty) {
         return Err(StoreError::invalid("header name", "empty", "1 byte or more"));
     }
-    let bytes: usize = headers.iter().map(|(name, value)| name.len() + value.len()).sum();
-    if bytes > 16 << 10 {
+    let bytes = header_bytes(headers);
+    if bytes > MAX_HEADER_BYTES {
         return Err(StoreError::invalid(
             "headers",
             format!("{bytes} bytes"),
@@ -299,6 +305,19 @@ impl EnvelopeBuilder {
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.envelope.headers.insert(name.into(), value.into());
         self
+    }
+
+    /// Adds a header that nobody asked for: unless there is one of that name, and if there is room.
+    pub(crate) fn spare_header(self, name: &str, value: impl FnOnce() -> String) -> Self {
+        let headers = &self.envelope.headers;
+        if headers.contains_key(name) || headers.len() >= MAX_HEADERS {
+            return self;
+        }
+        let value = value();
+        match header_bytes(headers) + name.len() + value.len() > MAX_HEADER_BYTES {
+            true => self,
+            false => self.header(name, value),
+        }
     }
 
     /// Allows payloads of up to so many bytes, at most [`MAX_BATCH_BYTES`]. Default [`MAX_PAYLOAD`].

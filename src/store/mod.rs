@@ -69,7 +69,8 @@ pub enum Pace {
     /// Promotes what is due and does nothing else. For workers after an outage: whoever lives shall
     /// extend its leases first.
     Promote,
-    /// Reclaims and evicts only if nobody has done so on this queue for a second. For workers.
+    /// Reclaims and evicts only if nobody has done so on this queue for a second. For workers. While
+    /// the store is away it is not repeated for longer than a second.
     Shared,
     /// Does everything now. For people and tests.
     Now,

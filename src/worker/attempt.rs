@@ -99,7 +99,7 @@ fn ran(ended: Result<Result<Answer, BoxError>, JoinError>) -> Ran {
     }
 }
 
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
+pub(super) fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("with a value that is no text")
 }

@@ -1,6 +1,6 @@
 //! Says that this worker is there, for those who look.
 
-use super::{Shared, control};
+use super::{Shared, Shutdown, control};
 use crate::{
     model::Timestamp,
     store::{BEAT, Store, WorkerInfo, WorkerState},
@@ -15,13 +15,16 @@ pub(super) async fn beat(shared: &Shared, store: &dyn Store) {
     let started_at = Timestamp::now();
     let mut ticks = tokio::time::interval(BEAT);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut told = WorkerState::Running;
     loop {
         tokio::select! {
             _ = ticks.tick() => {}
-            // Whoever asked it to be quiet wants to see that it is.
-            () = shared.shutdown.quieted(), if !shared.shutdown.is_quiet() => {}
+            // Whoever asked it to be quiet, or to stop, wants to see that it is.
+            () = changed(&shared.shutdown, told) => {}
         }
-        match store.beat(&info(shared, started_at)).await {
+        let info = info(shared, started_at);
+        told = info.state;
+        match store.beat(&info).await {
             Ok(wish) => {
                 if let Some(wish) = wish {
                     control::grant(&shared.shutdown, wish);
@@ -34,6 +37,15 @@ pub(super) async fn beat(shared: &Shared, store: &dyn Store) {
         if let Err(error) = store.register(&queues).await {
             tracing::debug!(%error, "queues not put on their list; trying again");
         }
+    }
+}
+
+/// Until the state is another than that.
+async fn changed(shutdown: &Shutdown, told: WorkerState) {
+    match told {
+        WorkerState::Running => shutdown.quieted().await,
+        WorkerState::Quiet => shutdown.draining().await,
+        WorkerState::Stopping => std::future::pending().await,
     }
 }
 

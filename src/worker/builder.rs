@@ -146,7 +146,9 @@ impl WorkerBuilder {
         })
     }
 
-    /// Puts a [`tower::Layer`] around all handlers; of several the last is the outermost, as in axum.
+    /// Puts a [`tower::Layer`] around each handler, wherever it stands among these calls; of several
+    /// the last is the outermost, as in axum. It is made once per handler: a
+    /// `ConcurrencyLimitLayer` limits each by itself, a `GlobalConcurrencyLimitLayer` all together.
     /// Timeout, ownership and cancellation stand outside of all layers: none can break a lease. An
     /// undecodable payload passes through layers as an error.
     pub fn layer<L>(self, layer: L) -> Self
@@ -203,7 +205,10 @@ impl WorkerBuilder {
         self
     }
 
-    /// How long an attempt may take if its job does not say so itself. Default: as long as it likes.
+    /// How long an attempt may take if its job does not say so itself: whole ms, 1 ms to 10 years.
+    /// Then its handler is told to stop; what it answers by the end of the
+    /// [`cancel_grace`](WorkerBuilder::cancel_grace) counts, else the attempt has failed. Default: as
+    /// long as it likes.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self

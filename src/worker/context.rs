@@ -13,6 +13,7 @@ use crate::{
     trace::{self, TraceParent},
 };
 use std::{sync::Arc, time::Duration};
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 /// What a handler knows of the job it runs. Cheap to clone.
@@ -24,6 +25,8 @@ struct Inner {
     claimed_at: Timestamp,
     cancellation: Cancellation,
     progress: Reporter,
+    /// Where the handler runs.
+    runtime: Handle,
     /// The span of this run, if the job belongs to a trace.
     span: Option<TraceParent>,
     surroundings: Arc<Surroundings>,
@@ -54,7 +57,16 @@ impl Context {
         let span = parent.and_then(|parent| parent.parse::<TraceParent>().ok());
         let span = span.map(|parent| parent.child());
         let (cancellation, progress) = (Cancellation::default(), Reporter::default());
-        Self(Arc::new(Inner { claimed, claimed_at, cancellation, progress, span, surroundings }))
+        let runtime = Handle::current();
+        Self(Arc::new(Inner {
+            claimed,
+            claimed_at,
+            cancellation,
+            progress,
+            runtime,
+            span,
+            surroundings,
+        }))
     }
 
     /// The job's id.
@@ -126,7 +138,7 @@ impl Context {
     }
 
     /// Says how far the job is: shown by [`Store::show`](crate::Store::show) while it runs. Returns
-    /// at once; of what is said within half a second the last is kept. `message` is cut at 2 KiB.
+    /// at once, on any thread; of what is said within half a second the last is kept. `message` is cut at 2 KiB.
     /// If the lease turns out to be lost, the handler is told to stop.
     pub fn progress(&self, current: u64, total: u64, message: impl Into<String>) {
         let progress = Progress { current, total, message: message.into() };
@@ -151,6 +163,10 @@ impl Context {
 
     pub(super) fn data(&self) -> &DataMap {
         &self.0.surroundings.data
+    }
+
+    pub(super) fn runtime(&self) -> &Handle {
+        &self.0.runtime
     }
 
     pub(super) fn reporter(&self) -> &Reporter {

@@ -2,8 +2,8 @@
 
 use super::{
     CancelReason, Context, Shared,
-    attempt::{Limits, Ran, attempt},
-    backoff::{about, in_bounds},
+    attempt::{Limits, Ran, attempt, panic_text},
+    backoff::{Exponential, about, in_bounds},
     handler::{Entry, VerdictKind, chain, verdict},
     meters::{self, Meter},
     settle::{Settlement, Unsettled},
@@ -14,6 +14,8 @@ use crate::{
     trace::TraceParent,
 };
 use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -53,7 +55,9 @@ pub(super) async fn run(shared: &Shared, context: Context) -> Unsettled {
     if let Some(reason) = context.cancel_reason() {
         meters::cancelled(context.queue(), reason);
     }
-    match judge(shared, &context, entry, ran) {
+    // It calls code of others: back-offs, and what errors say of themselves.
+    let judged = catch_unwind(AssertUnwindSafe(|| judge(shared, &context, entry, ran)));
+    match judged.unwrap_or_else(|panic| Some(unjudged(&context, &*panic))) {
         Some(settlement) => Unsettled { context, settlement, meter: Some(meter) },
         None => unhandled(context, "its payload is of a later version"),
     }
@@ -82,7 +86,7 @@ async fn attempt_at(shared: &Shared, context: &Context, entry: &Entry, meter: &M
         },
         grace: shared.cancel_grace,
     };
-    let span = tracing::info_span!("job", queue = %context.queue(), kind = %context.kind(),
+    let span = tracing::info_span!(target: "sprag::job", "job", queue = %context.queue(), kind = %context.kind(),
         job_id = %context.id(), attempt = context.attempt() + 1, fence = %context.fence(),
         traceparent = context.traceparent().map(tracing::field::display));
     let handler = entry.run.clone().oneshot(context.clone());
@@ -141,6 +145,14 @@ fn judge(shared: &Shared, context: &Context, entry: &Entry, ran: Ran) -> Option<
             attempt, error, "attempt failed");
     }
     Some(settlement)
+}
+
+/// A back-off or an error's own text panicked: a failed attempt, tried again after the usual time.
+fn unjudged(context: &Context, panic: &(dyn Any + Send)) -> Settlement {
+    let text = format!("panicked after the attempt: {}", panic_text(panic));
+    tracing::error!(queue = %context.queue(), kind = %context.kind(), job_id = %context.id(),
+        error = text, "its back-off or its error panicked");
+    retry(held(context), Exponential::default().after(context.attempt() + 1), text)
 }
 
 /// Another worker may know it: snoozed, no attempt spent.

@@ -11,7 +11,7 @@ use crate::{
     model::{MAX_BATCH, QueueName, StoreError},
     store::{Claimed, Held},
 };
-use futures_util::future::join_all;
+use futures_util::{StreamExt, future::join_all, stream::FuturesUnordered};
 use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, watch},
@@ -20,9 +20,10 @@ use tokio::{
 };
 use tokio_util::task::TaskTracker;
 
-/// A block on the wake tokens ends by then; the sweep task looks as often, so that a token that is
-/// lost with its taker costs no more.
-const BLOCK: Duration = Duration::from_millis(1_500);
+/// A block on the wake tokens ends by then: what is said of queues and connections is looked at anew.
+/// It need not end sooner: a token that is lost with its taker costs no more than the time to the
+/// next sweep, which sees what is claimable. An idle worker sends the fewer commands for it.
+const BLOCK: Duration = Duration::from_secs(5);
 /// At the worker's end its wake tokens are put back within so long, or not at all.
 const PUT_BACK: Duration = Duration::from_millis(500);
 /// After a failed round the worker waits so long: the store has repeated the call by itself before.
@@ -118,10 +119,14 @@ impl Fetcher {
         let mut failed = false;
         while !slots.is_empty() && !open.is_empty() {
             let asked = self.sources.share_out(&open, slots.len());
-            let claims =
-                asked.iter().map(|(i, share)| self.claim(&self.sources.all[*i].queue, *share));
-            let claims = join_all(claims).await;
-            for ((i, share), claim) in asked.into_iter().zip(claims) {
+            let claims = asked.into_iter().map(|(i, share)| {
+                let claim = self.claim(&self.sources.all[i].queue, share);
+                async move { (i, share, claim.await) }
+            });
+            // Each is worked off as it comes: jobs in hand do not wait, unextended, for a claim that
+            // is being repeated.
+            let mut claims: FuturesUnordered<_> = claims.collect();
+            while let Some((i, share, claim)) = claims.next().await {
                 let (jobs, more) = claim.unwrap_or_else(|()| {
                     failed = true;
                     (Vec::new(), false)
@@ -153,13 +158,37 @@ impl Fetcher {
         let sent = Instant::now();
         match self.shared.store().claim(queue, id, count.min(MAX_BATCH), *lease).await {
             Ok(claim) => {
-                let until = trusted(sent, *lease);
                 self.shared.hooks.tell_all(queue, claim.ended);
-                Ok((claim.jobs.into_iter().map(|job| (job, until)).collect(), claim.more))
+                let until = trusted(sent, *lease);
+                let jobs: Vec<_> = claim.jobs.into_iter().map(|job| (job, until)).collect();
+                let is_late = sent.elapsed() > *lease / 3 && !jobs.is_empty();
+                let jobs = if is_late { self.still_held(queue, jobs).await } else { jobs };
+                Ok((jobs, claim.more))
             }
             Err(error) => {
                 tracing::error!(%queue, %error, "claim failed; trying again");
                 Err(())
+            }
+        }
+    }
+
+    /// A claim took so long, by its repeats, that nobody here knows how much of the leases is left:
+    /// they are extended before a handler starts that would be told to stop at once.
+    async fn still_held(
+        &self,
+        queue: &QueueName,
+        jobs: Vec<(Claimed, Instant)>,
+    ) -> Vec<(Claimed, Instant)> {
+        let held: Vec<_> = jobs.iter().map(|(job, _)| held(job)).collect();
+        let until = trusted(Instant::now(), self.shared.lease);
+        match self.shared.store().extend(queue, &held, self.shared.lease).await {
+            Ok(outcomes) => {
+                let jobs = jobs.into_iter().zip(outcomes).filter(|(_, outcome)| outcome.is_ok());
+                jobs.map(|((job, _), _)| (job, until)).collect()
+            }
+            Err(error) => {
+                tracing::warn!(%queue, jobs = jobs.len(), %error, "claimed late and not extended");
+                jobs
             }
         }
     }
@@ -200,7 +229,7 @@ impl Fetcher {
                         self.shared.sweep_soon.notify_one();
                         return;
                     }
-                    // The sweep looks as often by itself.
+                    // The sweep looks by itself, and more often.
                     Woken::TimedOut => {}
                     // After a reconnect, claim first: tokens may have gone with the connection.
                     Woken::Failed => return tokio::time::sleep(AFTER_FAILURE).await,

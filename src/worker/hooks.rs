@@ -1,5 +1,6 @@
 //! What a worker's owner wants to be told: jobs that went to the archive or into quarantine.
 
+use super::LAST_WORDS;
 use crate::{
     model::{JobId, Kind, QueueName, State},
     store::{Ended, EndingReason},
@@ -75,9 +76,11 @@ impl Hooks {
         }
     }
 
-    /// Waits for the hooks that run; nobody tells of more.
+    /// Waits for the hooks that run, for a moment.
     pub(super) async fn over(&self) {
         self.running.close();
-        self.running.wait().await;
+        if tokio::time::timeout(LAST_WORDS, self.running.wait()).await.is_err() {
+            tracing::warn!("hooks still run; not waited for");
+        }
     }
 }

@@ -6,10 +6,13 @@ use crate::{
     model::{MAX_BATCH, QueueName, StoreError},
     store::{Held, Store},
 };
-use futures_util::future::join_all;
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use std::{sync::Arc, time::Duration};
-use tokio::time::Instant;
+use tokio::{runtime::Handle, time::Instant};
 use tokio_util::sync::CancellationToken;
+
+/// So often the program's runtime is knocked at.
+const KNOCK: Duration = Duration::from_millis(200);
 
 /// Keeps until it is told to end, or dropped.
 pub(super) struct Keeper {
@@ -20,22 +23,32 @@ pub(super) struct Keeper {
 impl Keeper {
     pub(super) fn start(shared: &Arc<Shared>) -> Self {
         let (over, ended) = (CancellationToken::new(), CancellationToken::new());
+        let program = Handle::current();
         let until_over = {
             let (shared, over, ended) = (shared.clone(), over.clone(), ended.clone());
+            let program = program.clone();
             move || async move {
                 let _ended = ended.drop_guard();
-                over.run_until_cancelled(keep(shared)).await;
+                over.run_until_cancelled(keep(shared, program)).await;
             }
         };
-        let thread = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let thread = thread.and_then(|runtime| {
+        let without = {
             let until_over = until_over.clone();
-            let thread = std::thread::Builder::new().name("sprag-keeper".into());
-            thread.spawn(move || runtime.block_on(until_over()))
+            move |error: std::io::Error| {
+                tracing::error!(%error, "no thread for the keeper; busy handlers may starve it");
+                program.spawn(until_over());
+            }
+        };
+        let thread = std::thread::Builder::new().name("sprag-keeper".into()).spawn({
+            let without = without.clone();
+            // Made there: a runtime must not be dropped here, should the thread not start.
+            move || match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+                Ok(runtime) => runtime.block_on(until_over()),
+                Err(error) => without(error),
+            }
         });
         if let Err(error) = thread {
-            tracing::error!(%error, "no thread for the keeper; busy handlers may starve it");
-            tokio::spawn(until_over());
+            without(error);
         }
         Self { over, ended }
     }
@@ -53,41 +66,57 @@ impl Drop for Keeper {
     }
 }
 
-async fn keep(shared: Arc<Shared>) {
+async fn keep(shared: Arc<Shared>, program: Handle) {
     // Made here: connections live on the runtime where they are first used.
     let store = shared.store().apart();
     tokio::join!(
         extend_leases(&shared, &*store),
         watch_deadlines(&shared),
+        knock(program),
         beat::beat(&shared, &*store),
         control::obey(&shared, &*store),
     );
 }
 
-/// Extends all leases at a third of their time, also while draining.
+/// Extends all leases at a third of their time, also while draining. No call waits for another: one
+/// that is being repeated holds up neither the jobs of other queues nor those claimed since. They do
+/// not pile up: after three thirds its jobs are lost, and not extended any more.
 async fn extend_leases(shared: &Shared, store: &dyn Store) {
     let mut tick = tokio::time::interval(shared.lease / 3);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut calls = FuturesUnordered::new();
     loop {
-        tokio::select! { _ = tick.tick() => {} () = shared.extend_now.notified() => {} }
-        let queues = shared.running.by_queue();
-        let calls = queues.iter().flat_map(|(queue, held)| {
-            held.chunks(MAX_BATCH).map(|held| extend(shared, store, queue, held))
-        });
-        join_all(calls).await;
+        tokio::select! {
+            _ = tick.tick() => {}
+            () = shared.extend_now.notified() => {}
+            Some(()) = calls.next() => continue,
+        }
+        for (queue, mut held) in shared.running.by_queue() {
+            while !held.is_empty() {
+                let rest = held.split_off(held.len().min(MAX_BATCH));
+                calls.push(extend(
+                    shared,
+                    store,
+                    queue.clone(),
+                    std::mem::replace(&mut held, rest),
+                ));
+            }
+        }
     }
 }
 
-async fn extend(shared: &Shared, store: &dyn Store, queue: &QueueName, held: &[Held]) {
+async fn extend(shared: &Shared, store: &dyn Store, queue: QueueName, held: Vec<Held>) {
     let until = trusted(Instant::now(), shared.lease);
-    match store.extend(queue, held, shared.lease).await {
+    match store.extend(&queue, &held, shared.lease).await {
         Ok(outcomes) => {
             for (held, outcome) in held.iter().zip(outcomes) {
                 match outcome {
-                    Ok(()) => shared.running.extended(queue, held, until),
+                    Ok(()) => shared.running.extended(&queue, held, until),
                     Err(StoreError::LeaseRejected { job_id }) => {
-                        tracing::warn!(%queue, job_id, "lease lost; its handler is told to stop");
-                        shared.running.lose(queue, held);
+                        // It may have been settled meanwhile.
+                        if shared.running.lose(&queue, held) {
+                            tracing::warn!(%queue, job_id, "lease lost; its handler is told to stop");
+                        }
                     }
                     Err(error) => tracing::error!(%queue, %error, "lease not extended"),
                 }
@@ -95,6 +124,19 @@ async fn extend(shared: &Shared, store: &dyn Store, queue: &QueueName, held: &[H
         }
         Err(error) => {
             tracing::warn!(%queue, jobs = held.len(), %error, "leases not extended; trying again");
+        }
+    }
+}
+
+/// Knocks at the program's runtime. A handler that spins may occupy just the thread that was about to
+/// wait for I/O and timers; the others sleep, and nobody would see that the handler's time is over.
+/// A task from outside wakes one of them.
+async fn knock(program: Handle) {
+    let mut answered = program.spawn(async {});
+    loop {
+        tokio::time::sleep(KNOCK).await;
+        if answered.is_finished() {
+            answered = program.spawn(async {});
         }
     }
 }

@@ -114,6 +114,10 @@ pub(super) fn swept(queue: &QueueName, what: &'static str, jobs: u64) {
 /// Says to the exporter what each meter means. Called when a worker starts.
 pub(super) fn describe() {
     use metrics::{describe_counter, describe_gauge, describe_histogram};
+    describe_counter!(
+        "sprag_jobs_enqueued_total",
+        "Jobs that clients sent, by what became of them"
+    );
     describe_counter!("sprag_jobs_processed_total", "Runs of handlers, by what they came to");
     describe_counter!("sprag_jobs_unhandled_total", "Jobs put off: no handler for their kind here");
     describe_counter!("sprag_jobs_cancelled_total", "Handlers told to stop, by reason");

@@ -189,70 +189,84 @@ impl Worker {
 
     /// Runs what can be run now, one job after another, and returns when nothing is left but what is
     /// due later: for tests and for programs that are started by a timer. Says what was done in this
-    /// call. Settlements that the store did not take are lost: the jobs come back.
+    /// call. Hooks that it called are waited for, half a second at most. It ends early if the store
+    /// fails; what it could not settle comes back when its lease ends.
+    ///
+    /// # Cancel safety
+    /// Dropped before its end it lets go of the job in hand: the handler is told to stop, and the job
+    /// runs again when its lease ends.
     pub async fn run_until_empty(&mut self) -> Report {
         let shared = &self.shared;
         let keeper = Keeper::start(shared);
         let before = *shared.report();
         until_empty::run_until_empty(shared).await;
+        shared.hooks.over().await;
         keeper.end().await;
         shared.report().since(&before)
     }
 
     async fn live(self) -> Report {
         let Self { shared, unsettled, grace } = self;
-        tracing::info!(worker = %shared.id, queues = ?shared.queues.borrow(), "worker starts");
+        tracing::info!(worker = %shared.id, queues = ?*shared.queues.borrow(), "worker starts");
         meters::describe();
         let runs = TaskTracker::new();
         let keeper = Keeper::start(&shared);
+        let hurried = CancellationToken::new();
         let helpers = [
             tokio::spawn(sweep::sweep_queues(shared.clone())),
             tokio::spawn(sources::discover(shared.clone())),
+            tokio::spawn(hurry(shared.clone(), hurried.clone())),
         ];
         let settling = tokio::spawn(settle::settle_all(shared.clone(), unsettled));
         let fetching = tokio::spawn(fetch::Fetcher::new(shared.clone(), runs.clone()).run());
-        ended(&shared, fetching, "a claim in flight; its jobs return when their leases end").await;
-
-        // Quiet, it lives on until it is told to end.
-        shared.shutdown.draining().await;
-        runs.close();
-        tokio::select! {
-            () = runs.wait() => {}
-            () = tokio::time::sleep(grace) => {}
-            () = shared.shutdown.aborted() => {}
-        }
-        shared.running.cancel_all(CancelReason::Shutdown);
-        // Each run ends within its own grace now; only its settlement may wait for the store.
-        tokio::select! { () = runs.wait() => {} () = hurried(&shared) => {} }
+        let all_runs = async {
+            let lost = "a claim in flight; its jobs return when their leases end";
+            ended(&shared, fetching, lost, &hurried).await;
+            // Quiet, it lives on until it is told to end.
+            shared.shutdown.draining().await;
+            runs.close();
+            runs.wait().await;
+        };
+        // The grace begins with the wish, also while a claim waits for a store that is away.
+        let end_of_grace = async {
+            shared.shutdown.draining().await;
+            tokio::select! {
+                () = tokio::time::sleep(grace) => {}
+                () = shared.shutdown.aborted() => {}
+            }
+            shared.running.cancel_all(CancelReason::Shutdown);
+            // Each run ends within its own grace now; only the store may be waited for.
+            hurried.cancelled().await;
+        };
+        tokio::select! { () = all_runs => {} () = end_of_grace => {} }
         shared.runs_over.cancel();
         // Settling goes on until all is settled; leases are extended for as long.
-        ended(&shared, settling, "settlements; their jobs return when their leases end").await;
+        let lost = "settlements; their jobs return when their leases end";
+        ended(&shared, settling, lost, &hurried).await;
         keeper.end().await;
         helpers.iter().for_each(JoinHandle::abort);
-        beat::leave(&shared).await;
-        if tokio::time::timeout(LAST_WORDS, shared.hooks.over()).await.is_err() {
-            tracing::warn!("hooks still run; not waited for");
-        }
+        tokio::join!(beat::leave(&shared), shared.hooks.over());
         let report = *shared.report();
         tracing::info!(worker = %shared.id, ?report, "worker ends");
         report
     }
 }
 
-/// Resolves a moment after the worker was told a second time to stop.
-async fn hurried(shared: &Shared) {
+/// Told a second time to stop, the worker is hurried a moment later.
+async fn hurry(shared: Arc<Shared>, hurried: CancellationToken) {
     shared.shutdown.aborted().await;
     tokio::time::sleep(LAST_WORDS).await;
+    hurried.cancel();
 }
 
-/// Waits for a part of the worker to end; once hurried, only for a moment more.
-async fn ended(shared: &Shared, mut part: JoinHandle<()>, lost: &str) {
+/// Waits for a part of the worker to end, unless the worker is hurried.
+async fn ended(shared: &Shared, mut part: JoinHandle<()>, lost: &str, hurried: &CancellationToken) {
     tokio::select! {
         ended = &mut part => if let Err(error) = ended {
             tracing::error!(%error, lost, "a part of the worker ended by itself; draining");
             shared.shutdown.drain();
         },
-        () = hurried(shared) => {
+        () = hurried.cancelled() => {
             tracing::warn!(lost, "told again to stop: given up");
             part.abort();
         }

@@ -40,7 +40,8 @@ impl Reporter {
         state.latest = Some(progress);
         if !state.sending {
             state.sending = true;
-            tokio::spawn(send(context.clone()));
+            // Also from a thread that knows no runtime: a handler may have handed work to a pool.
+            context.runtime().spawn(send(context.clone()));
         }
     }
 

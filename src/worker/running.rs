@@ -7,7 +7,7 @@ use crate::{
 };
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 use tokio::time::Instant;
@@ -17,7 +17,11 @@ const MAX_TOLD: usize = 100;
 
 /// All jobs of this worker that are not settled yet.
 #[derive(Debug, Default)]
-pub(super) struct Running(Mutex<HashMap<(QueueName, JobId), Lease>>);
+pub(super) struct Running {
+    jobs: Mutex<HashMap<(QueueName, JobId), Lease>>,
+    /// All were told to stop, and so is one that begins just now.
+    all_told: OnceLock<CancelReason>,
+}
 
 /// One job's lease as this worker sees it.
 #[derive(Debug)]
@@ -43,6 +47,9 @@ impl Running {
         // Reclaimed, and claimed anew by this same worker: its first run is not extended any more.
         if let Some(mut first) = self.lock().insert(key(context), lease) {
             first.lose(CancelReason::LeaseLost);
+        }
+        if let Some(reason) = self.all_told.get() {
+            context.cancellation().cancel(*reason);
         }
     }
 
@@ -77,6 +84,8 @@ impl Running {
 
     /// Tells every handler to stop.
     pub(super) fn cancel_all(&self, reason: CancelReason) {
+        // Before the lock: who adds a job after it sees this.
+        let _ = self.all_told.set(reason);
         self.lock().values().for_each(|lease| lease.context.cancellation().cancel(reason));
     }
 
@@ -95,9 +104,10 @@ impl Running {
         self.change(queue, &held.id, |fence| fence == held.fence, extend);
     }
 
-    pub(super) fn lose(&self, queue: &QueueName, held: &Held) {
+    /// Gives up a job whose extension was refused. Answers whether it was in hand.
+    pub(super) fn lose(&self, queue: &QueueName, held: &Held) -> bool {
         let lose = |lease: &mut Lease| lease.lose(CancelReason::LeaseLost);
-        self.change(queue, &held.id, |fence| fence == held.fence, lose);
+        self.change(queue, &held.id, |fence| fence == held.fence, lose)
     }
 
     /// An operator ended a job that this fence, or an earlier one, held.
@@ -120,15 +130,15 @@ impl Running {
         id: &JobId,
         is_meant: impl Fn(Fence) -> bool,
         change: impl FnOnce(&mut Lease),
-    ) {
+    ) -> bool {
         let mut jobs = self.lock();
         let lease = jobs.get_mut(&(queue.clone(), id.clone()));
-        lease.filter(|lease| is_meant(lease.context.fence())).map(change);
+        lease.filter(|lease| is_meant(lease.context.fence())).map(change).is_some()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<(QueueName, JobId), Lease>> {
         // Each change of the map is one step: a panic cannot leave it half-done.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

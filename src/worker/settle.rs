@@ -9,8 +9,11 @@ use crate::{
     model::{MAX_BATCH, QueueName, State, StoreError},
     store::{Archive, Complete, EndingReason, Held, Outcomes, Retry, Snooze, Store},
 };
-use std::{collections::HashMap, mem::discriminant, sync::Arc};
-use tokio::sync::mpsc;
+use std::{collections::HashMap, mem::discriminant, sync::Arc, time::Duration};
+use tokio::{sync::mpsc, time::sleep};
+
+/// A call that was repeated for the store's whole budget is made again after so long.
+const AFTER_FAILURE: Duration = Duration::from_millis(500);
 
 /// A run that is over, on its way to the store.
 pub(super) struct Unsettled {
@@ -41,19 +44,19 @@ impl Settlement {
     }
 }
 
-/// Settles until no run is left and all is settled.
+/// Settles until no run is left and all is settled. What could not be settled goes out again with
+/// what has come meanwhile, or after a pause.
 pub(super) async fn settle_all(shared: Arc<Shared>, mut unsettled: mpsc::Receiver<Unsettled>) {
     let mut batch = Vec::new();
     loop {
         tokio::select! {
             biased;
             count = unsettled.recv_many(&mut batch, 4 * MAX_BATCH) => if count == 0 { return },
+            () = sleep(AFTER_FAILURE), if !batch.is_empty() => {}
             // All that runs sent has been received before this branch is looked at.
-            () = shared.runs_over.cancelled() => return,
+            () = shared.runs_over.cancelled(), if batch.is_empty() => return,
         }
-        while !batch.is_empty() {
-            batch = settle(&shared, std::mem::take(&mut batch)).await;
-        }
+        batch = settle(&shared, std::mem::take(&mut batch)).await;
     }
 }
 

@@ -20,15 +20,16 @@ impl Shutdown {
     /// Claims nothing more, waits for running handlers up to the grace, tells those left to stop,
     /// puts their jobs back with no attempt spent, and ends.
     pub fn drain(&self) {
-        self.quiet.cancel();
+        // Last: whoever wakes by it sees the whole.
         self.drain.cancel();
+        self.quiet.cancel();
     }
 
     /// Drains without grace: handlers are dropped at their next `.await`, their jobs put back, and
     /// calls to a store that does not answer are given up.
     pub fn abort(&self) {
-        self.drain();
         self.abort.cancel();
+        self.drain();
     }
 
     /// Whether it claims nothing more.

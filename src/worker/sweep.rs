@@ -2,7 +2,7 @@
 
 use super::{Shared, meters};
 use crate::{
-    model::QueueName,
+    model::{QueueName, StoreError},
     store::{Pace, Swept},
 };
 use futures_util::future::join_all;
@@ -23,12 +23,18 @@ const OUTAGE: Duration = Duration::from_secs(1);
 pub(super) async fn sweep_queues(shared: Arc<Shared>) {
     // An outage is not a crash: after one, whoever lives extends its leases before this worker takes
     // those that have run out.
-    let mut spare_leases_until = Instant::now();
+    let (mut is_away, mut spare_leases_until) = (false, Instant::now());
     loop {
         let started = Instant::now();
-        let pace = if started < spare_leases_until { Pace::Promote } else { Pace::Shared };
-        let (pause, failed) = sweep(&shared, pace).await;
-        if failed || started.elapsed() > OUTAGE {
+        // What is repeated until the store is back must not be what reclaims.
+        let is_over = !is_away && started >= spare_leases_until;
+        let (pause, away) =
+            sweep(&shared, if is_over { Pace::Shared } else { Pace::Promote }).await;
+        if let Some(error) = away.as_ref().filter(|_| !is_away) {
+            tracing::warn!(%error, "the store is away; it is swept again when it is back");
+        }
+        is_away = away.is_some();
+        if is_away || started.elapsed() > OUTAGE {
             spare_leases_until = Instant::now() + shared.lease / 3;
             shared.extend_now.notify_one();
         }
@@ -42,12 +48,12 @@ pub(super) async fn sweep_queues(shared: Arc<Shared>) {
     }
 }
 
-/// Sweeps once. Answers how long the next sweep may wait, and whether one failed.
-async fn sweep(shared: &Shared, pace: Pace) -> (Duration, bool) {
+/// Sweeps once. Answers how long the next sweep may wait, and whether the store was away.
+async fn sweep(shared: &Shared, pace: Pace) -> (Duration, Option<StoreError>) {
     let queues = shared.queues.borrow().clone();
     let store = shared.store();
     let sweeps = queues.iter().map(|(queue, _)| store.sweep(queue, pace));
-    let (mut pause, mut failed) = (PAUSE, false);
+    let (mut pause, mut away) = (PAUSE, None);
     for ((queue, _), swept) in queues.iter().zip(join_all(sweeps).await) {
         match swept {
             Ok(swept) => {
@@ -57,13 +63,14 @@ async fn sweep(shared: &Shared, pace: Pace) -> (Duration, bool) {
                 }
                 tell(shared, queue, swept);
             }
+            Err(error @ StoreError::Unavailable(_)) => away = Some(error),
+            // It is this queue's own, and no reason to spare others.
             Err(error) => {
-                failed = true;
                 tracing::warn!(%queue, %error, "sweep failed; trying again");
             }
         }
     }
-    (pause.max(LEAST_PAUSE), failed)
+    (pause.max(LEAST_PAUSE), away)
 }
 
 pub(super) fn tell(shared: &Shared, queue: &QueueName, swept: Swept) {

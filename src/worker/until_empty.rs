@@ -1,6 +1,8 @@
 //! A worker without loops: runs what can be run now, one job after another.
 
-use super::{Context, Shared, execute::run, running::trusted, settle::settle, sources, sweep};
+use super::{
+    CancelReason, Context, Shared, execute::run, running::trusted, settle::settle, sources, sweep,
+};
 use crate::{
     model::StoreError,
     store::{Claim, Pace},
@@ -28,12 +30,28 @@ async fn go_through(shared: &Arc<Shared>) -> Result<(), StoreError> {
         }
         sources.replace(&queues);
         let Some(context) = claim_one(shared, &mut sources).await? else { return Ok(()) };
+        let _in_hand = InHand { shared, context: context.clone() };
         let mut unsettled = vec![run(shared, context).await];
         while !unsettled.is_empty() {
             unsettled = settle(shared, unsettled).await;
         }
     }
     Ok(())
+}
+
+/// The job that runs. Settled, or dropped with the whole call, it is not this worker's any more.
+struct InHand<'a> {
+    shared: &'a Shared,
+    context: Context,
+}
+
+impl Drop for InHand<'_> {
+    fn drop(&mut self) {
+        if !self.shared.running.is_lost(&self.context) {
+            self.context.cancellation().cancel(CancelReason::Shutdown);
+            self.shared.running.remove(&self.context);
+        }
+    }
 }
 
 /// One job of the queue whose turn it is, or of the next that has one.

@@ -16,4 +16,5 @@ mod script;
 mod settle;
 mod steer;
 mod unique;
+mod work;
 mod workers;

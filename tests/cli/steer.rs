@@ -193,6 +193,33 @@ async fn a_wait_ends_with_the_job_and_says_how_it_ended() {
     assert_eq!(waited.code, 0, "{waited:?}");
     assert_eq!(waited.objects()[0]["state"], "completed");
 
+    // Of one that is not kept the end is known all the same, if it was waited for before.
+    sprag.object(&["enqueue", "short", "k", "1", "--id", "unkept"]);
+    let held = sprag.claim("short");
+    let fence = held["fence"].to_string();
+    let mut wait = sprag.command(&["--json", "job", "wait", "short", "unkept"]);
+    let waiting = std::thread::spawn(move || crate::program::run(&mut wait));
+    let mut connection = sprag.server.connection().await;
+    let started = std::time::Instant::now();
+    loop {
+        let mut calls = redis::cmd("INFO");
+        let calls: String =
+            calls.arg("commandstats").query_async(&mut connection).await.expect("stats");
+        // The wait has listened, and looked at the job.
+        let subscribed = calls.contains("cmdstat_subscribe:calls=2");
+        let mut watched = redis::cmd("HEXISTS");
+        watched.arg("sprag:{short}:meta").arg("watched");
+        if subscribed && watched.query_async::<bool>(&mut connection).await.expect("asked") {
+            break;
+        }
+        assert!(started.elapsed() < crate::support::PATIENCE, "not in time: {calls}");
+    }
+    sprag.object(&["complete", "short", "unkept", "--fence", &fence]);
+    let waited = waiting.join().expect("no panic");
+    let unkept = json!({ "id": "unkept", "queue": "short", "state": "completed" });
+    // Unless the end came between the two: then it is gone.
+    assert!(waited.code == 3 || (waited.code, waited.objects()) == (0, vec![unkept]), "{waited:?}");
+
     sprag.object(&["job", "cancel", "q", "stopped"]);
     let waited = sprag.run(&["--json", "job", "wait", "q", "stopped"]);
     assert_eq!((waited.code, &waited.objects()[0]["state"]), (1, &json!("cancelled")));

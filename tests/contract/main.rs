@@ -48,6 +48,7 @@ mod places;
 mod poison;
 mod priority;
 mod progress;
+mod promote;
 mod quarantine;
 mod queues;
 mod release;

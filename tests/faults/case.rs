@@ -69,6 +69,8 @@ cases! {
     CompleteKeptByQueue: "complete",
     CompleteClearsCrashes: "complete",
     CompleteWithProgress: "complete",
+    CompleteWatched: "complete",
+    CompleteKeptAndWatched: "complete",
     RetryLater: "retry",
     RetryExhausted: "retry",
     RetryExpired: "retry",
@@ -107,6 +109,8 @@ cases! {
     DeleteQueue: "delete_queue",
     DeleteQueueRefused: "delete_queue",
     Extend: "extend",
+    WatchEnds: "watch_ends",
+    WatchEndsNewQueue: "watch_ends",
     SweepPromotes: "sweep",
     SweepBehindGhosts: "sweep",
     SweepReclaims: "sweep",
@@ -157,6 +161,11 @@ impl Case {
             "release" => self.release(store).await,
             "progress" => self.progress(store, world).await,
             "delete_queue" => text(store.delete_queue(queue, self == Self::DeleteQueue).await),
+            "watch_ends" => {
+                let new = self == Self::WatchEndsNewQueue;
+                let queue = if new { other_queue() } else { queue.clone() };
+                text(store.watch(&queue, HOUR).await)
+            }
             "extend" => text(store.extend(queue, &world.all_held(), 2 * LEASE).await),
             _ => text(store.sweep(queue, Pace::Now).await),
         }
@@ -175,7 +184,10 @@ impl Case {
 
     fn complete(self, world: &World) -> Complete {
         let (name, result) = match self {
-            Self::CompletePlain | Self::CompleteWithProgress => ("plain", None),
+            Self::CompletePlain | Self::CompleteWithProgress | Self::CompleteWatched => {
+                ("plain", None)
+            }
+            Self::CompleteKeptAndWatched => ("kept", None),
             Self::CompleteTried => ("tried", None),
             Self::CompleteRemembered => ("past", None),
             Self::CompleteKeptByQueue | Self::CompleteClearsCrashes => ("extra", None),

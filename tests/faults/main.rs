@@ -24,6 +24,7 @@ mod claims;
 mod connection;
 mod entries;
 mod errors;
+mod events;
 mod garbage;
 mod hands;
 mod matrix;

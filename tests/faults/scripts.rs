@@ -163,7 +163,7 @@ async fn a_settlement_that_dies_at_any_write_loses_no_job() {
 
 #[tokio::test]
 async fn an_operator_s_call_that_dies_at_any_write_loses_no_job() {
-    dies_everywhere(&["operate", "set", "quarantine", "release"]).await;
+    dies_everywhere(&["operate", "set", "quarantine", "release", "watch_ends"]).await;
 }
 
 #[tokio::test]
@@ -232,6 +232,7 @@ fn all_but_new_queues() -> impl Iterator<Item = Case> {
         Case::LimitNewQueue,
         Case::QuarantineNewQueue,
         Case::DeleteQueue,
+        Case::WatchEndsNewQueue,
     ];
     Case::ALL.iter().copied().filter(move |case| !elsewhere.contains(case))
 }

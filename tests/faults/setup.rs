@@ -66,6 +66,9 @@ impl Case {
     async fn prepare_settling(self, rig: &Rig, store: &RedisStore, world: &mut World) {
         match self {
             Self::RequeueBehindGhost => add_ghost(rig, 4, "plain").await,
+            Self::CompleteWatched | Self::CompleteKeptAndWatched => {
+                store.watch(&queue(), HOUR).await.expect("watch");
+            }
             Self::CompleteRemembered => {
                 world.hold(store, "past", job("past").remember(HOUR)).await;
             }

@@ -6,6 +6,7 @@
 #![allow(unreachable_pub, reason = "a test crate has no outside; `pub` marks what tests call")]
 
 mod invariants;
+mod monitor;
 mod proxy;
 pub mod resp;
 mod server;

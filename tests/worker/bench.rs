@@ -115,14 +115,6 @@ impl Bench {
         words.iter().for_each(|word| cmd.write_arg(word.as_bytes()));
         cmd.query_async(&mut self.redis.clone()).await.expect("a command")
     }
-
-    /// How often clients sent this command so far; scripts do not send it.
-    pub(crate) async fn sent(&self, command: &str) -> u64 {
-        let stats: String = self.run(&["INFO", "commandstats"]).await;
-        let prefix = format!("cmdstat_{command}:calls=");
-        let count = stats.lines().find_map(|line| line.strip_prefix(&prefix));
-        count.map_or(0, |rest| rest.split(',').next().expect("a field").parse().expect("a number"))
-    }
 }
 
 pub(crate) fn client(url: &str) -> Client {
@@ -191,6 +183,10 @@ impl Working {
         let workers: Vec<_> = workers.into_iter().collect();
         workers.iter().for_each(|worker| worker.shutdown.drain());
         futures_util::future::join_all(workers.into_iter().map(Self::ended)).await
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.task.is_finished()
     }
 
     /// Waits for an end that something else brings about.

@@ -1,10 +1,8 @@
 //! Leases: kept while a job runs, lost when somebody takes the job away.
 
-use crate::bench::{
-    Answer, Bench, HOUR, Log, Task, Working, default_queue, id, ms, succeed, worker,
-};
+use crate::bench::{Answer, Bench, HOUR, Log, Task, Working, ms, succeed, worker};
 use futures_util::future::BoxFuture;
-use sprag::{Context, State, store::Pace};
+use sprag::{Context, State, store::Operation};
 
 const LEASE: std::time::Duration = ms(600);
 
@@ -65,12 +63,7 @@ async fn a_cancelled_job_is_told_to_stop_and_its_late_success_changes_nothing() 
     let working = Working::start(worker(&bench.client, &log, stubborn(&log)).lease(LEASE));
     bench.task("a").retention(HOUR).await.expect("admitted");
     log.wait("start a", 1).await;
-    bench
-        .client
-        .store()
-        .operate(&default_queue(), sprag::store::Operation::Cancel, &[id("a")])
-        .await
-        .expect("cancel");
+    bench.operate(Operation::Cancel, "a").await;
     log.wait("told", 1).await;
     let report = working.stop().await;
     assert_eq!((report.completed, report.lost), (0, 1));
@@ -88,7 +81,7 @@ async fn a_reclaimed_job_is_told_to_stop_and_its_late_success_leaves_the_new_hol
     let first = Working::start(builder.grace(ms(1)));
     bench.task("a").retention(HOUR).await.expect("admitted");
     log.wait("start a", 1).await;
-    take_away(&bench, "a").await;
+    bench.take_away("a").await;
     // The same worker may be the one that runs it again: either way the first run is told.
     log.wait("told", 1).await;
     log.wait("start a", 2).await;
@@ -97,17 +90,6 @@ async fn a_reclaimed_job_is_told_to_stop_and_its_late_success_leaves_the_new_hol
     let report = first.stop().await;
     assert_eq!((report.completed, report.lost), (1, 1), "the second run, and the first one's");
     assert_eq!(bench.show("a").await.state, State::Completed);
-}
-
-/// Ends a job's lease by hand and reclaims it. The holder may extend in between: then again.
-async fn take_away(bench: &Bench, name: &str) {
-    loop {
-        bench.run::<()>(&["ZADD", "sprag:{default}:active", "XX", "1", name]).await;
-        let swept = bench.client.store().sweep(&default_queue(), Pace::Now).await.expect("sweep");
-        if swept.reclaimed == 1 || bench.show(name).await.crash == 1 {
-            return;
-        }
-    }
 }
 
 /// CASES 13, the short half.
@@ -139,12 +121,7 @@ async fn the_slot_of_a_lost_job_is_free_again() {
     let working = Working::start(builder.grace(ms(1)));
     bench.enqueue(&["a", "b"]).await;
     log.wait("start a", 1).await;
-    bench
-        .client
-        .store()
-        .operate(&default_queue(), sprag::store::Operation::Cancel, &[id("a")])
-        .await
-        .expect("cancel");
+    bench.operate(Operation::Cancel, "a").await;
     log.wait("start b", 1).await;
     working.shutdown.drain();
     let _other = Working::start(worker(&bench.other_client(), &log, succeed));

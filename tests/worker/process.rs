@@ -15,7 +15,7 @@ const STARTED: &str = "test:started";
 pub(crate) const LEASE: Duration = Duration::from_secs(2);
 
 /// Killed with its handle.
-pub(crate) struct Process(Child);
+pub(crate) struct Process(Child, Option<tempfile::NamedTempFile>);
 
 impl Process {
     /// A worker with one slot, whose jobs take so long. A job named `poison` kills it.
@@ -25,6 +25,17 @@ impl Process {
 
     /// The same with so many slots.
     pub(crate) fn with_slots(url: &str, sleep: Duration, slots: usize) -> Self {
+        Self(Self::spawn(url, sleep, slots, Stdio::inherit()), None)
+    }
+
+    /// One with [`log_lines`](Self::log_lines).
+    pub(crate) fn with_log(url: &str) -> Self {
+        let log = tempfile::NamedTempFile::new().expect("a file");
+        let stderr = log.reopen().expect("a file").into();
+        Self(Self::spawn(url, Duration::ZERO, 1, stderr), Some(log))
+    }
+
+    fn spawn(url: &str, sleep: Duration, slots: usize, stderr: Stdio) -> Child {
         let child = Command::new(std::env::current_exe().expect("this program"))
             .args(["--exact", "process::worker_process", "--nocapture"])
             .env(URL, url)
@@ -32,9 +43,10 @@ impl Process {
             .env(SLOTS, slots.to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
+            .stderr(stderr)
             .kill_on_drop(true)
             .spawn();
-        Self(child.expect("it starts"))
+        child.expect("it starts")
     }
 
     /// Waits until it ends by itself; answers whether it ended well.
@@ -47,15 +59,31 @@ impl Process {
         self.0.kill().await.expect("it is killed");
     }
 
+    /// Sends a signal: `TERM`, `TSTP`.
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.0.id().expect("it runs").to_string();
+        let sent = std::process::Command::new("kill").args([&format!("-{name}"), &pid]).status();
+        assert!(sent.expect("`kill` runs").success());
+    }
+
+    pub(crate) fn is_alive(&mut self) -> bool {
+        self.0.try_wait().expect("it is ours").is_none()
+    }
+
     /// SIGTERM; answers whether it ended well.
     pub(crate) async fn terminate(mut self) -> bool {
-        let pid = self.0.id().expect("it runs").to_string();
-        let sent = std::process::Command::new("kill").args(["-TERM", &pid]).status();
-        assert!(sent.expect("`kill` runs").success());
+        self.signal("TERM");
         // Waiting would close the pipe, and the worker end by that.
         let _pipe = self.0.stdin.take();
         let end = tokio::time::timeout(PATIENCE, self.0.wait()).await.expect("it ends in time");
         end.expect("it is ours").success()
+    }
+
+    /// What it has logged at `WARN` and above, if it was started to be read.
+    pub(crate) fn log_lines(&self) -> Vec<String> {
+        let log = self.1.as_ref().expect("started with a log");
+        let text = std::fs::read_to_string(log.path()).expect("the log is there");
+        text.lines().map(str::to_owned).collect()
     }
 }
 
@@ -72,6 +100,7 @@ impl Bench {
 #[test]
 fn worker_process() {
     let Ok(url) = std::env::var(URL) else { return };
+    tracing::subscriber::set_global_default(ToStderr).expect("the first");
     // The pipe ends with the process that started this one: so does this one.
     std::thread::spawn(|| {
         let _ = std::io::stdin().read(&mut [0]);
@@ -81,6 +110,32 @@ fn worker_process() {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     runtime.expect("a runtime").block_on(be_a_worker(client(&url), &url, ms(sleep)));
+}
+
+/// A line per event at `WARN` and above.
+struct ToStderr;
+
+impl tracing::Subscriber for ToStderr {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() <= tracing::Level::WARN
+    }
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut line = event.metadata().level().to_string();
+        event.record(&mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+            line.push_str(&format!(" {field}={value:?}"));
+        });
+        eprintln!("{line}");
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
 }
 
 async fn be_a_worker(client: Client, url: &str, sleep: Duration) {

@@ -1,13 +1,11 @@
 //! `sprag job wait`.
 
 use super::show;
-use crate::{args::Global, connect, fail::Failure, units};
+use crate::{args::Global, connect, fail::Failure, out, units};
 use anyhow::anyhow;
-use sprag::{JobId, QueueName, State};
+use serde::{Serialize, de::IgnoredAny};
+use sprag::{Client, JobId, QueueName, State, StoreError, WaitError};
 use std::{process::ExitCode, time::Duration};
-
-/// Looks so soon again at first, then less and less often: a long job is not asked after hotly.
-const LOOK: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
 /// Wait until a job is finished, then show it: 0 if it is completed, 1 if it ended in another way,
 /// 3 if it is gone
@@ -20,28 +18,49 @@ pub(crate) struct Args {
     timeout: Option<Duration>,
 }
 
-pub(super) async fn wait(global: &Global, args: Args) -> Result<ExitCode, Failure> {
-    let Args { queue, id, timeout } = args;
-    let waiting = finished(global, &queue, &id);
-    let state = match timeout {
-        None => waiting.await?,
-        Some(timeout) => tokio::time::timeout(timeout, waiting)
-            .await
-            .map_err(|_| anyhow!("job {id} is not finished after {}ms", timeout.as_millis()))??,
-    };
-    show::show(global, &queue, &id, false).await?;
-    Ok(if state == State::Completed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+/// What is known of a job that ended and was not kept.
+#[derive(Serialize)]
+struct Unkept<'a> {
+    id: &'a str,
+    queue: &'a str,
+    state: State,
 }
 
-async fn finished(global: &Global, queue: &QueueName, id: &JobId) -> Result<State, Failure> {
-    let inspector = connect::inspector(global)?;
-    let mut pause = LOOK.0;
-    loop {
-        let state = inspector.job(queue, id).await?.state;
-        if !state.is_unfinished() {
-            return Ok(state);
+pub(super) async fn wait(global: &Global, args: Args) -> Result<ExitCode, Failure> {
+    let Args { queue, id, timeout } = args;
+    let mut wait = Client::new(connect::store(global)?).wait::<IgnoredAny>(&queue, &id);
+    if let Some(timeout) = timeout {
+        wait = wait.timeout(timeout);
+    }
+    let (state, code) = match wait.await {
+        Ok(_) | Err(WaitError::NoResult | WaitError::Undecodable(_)) => {
+            (State::Completed, ExitCode::SUCCESS)
         }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LOOK.1);
+        Err(WaitError::Failed { state, .. }) => (state, ExitCode::FAILURE),
+        Err(WaitError::Gone) => return Err(StoreError::NotFound(format!("job {id}")).into()),
+        Err(WaitError::Store(error)) => return Err(error.into()),
+        Err(WaitError::TimedOut) => {
+            let after = timeout.unwrap_or_default().as_millis();
+            return Err(anyhow!("job {id} is not finished after {after}ms").into());
+        }
+        Err(error) => return Err(anyhow!(error).into()),
+    };
+    match show::show(global, &queue, &id, false).await {
+        Err(Failure::Store { error: StoreError::NotFound(_), .. }) => {
+            Unkept { id: id.as_str(), queue: queue.as_str(), state }.say(global)?;
+        }
+        shown => shown?,
+    }
+    Ok(code)
+}
+
+impl Unkept<'_> {
+    fn say(&self, global: &Global) -> Result<(), Failure> {
+        if global.json {
+            return out::object(self);
+        }
+        let Self { id, queue, state } = self;
+        let rows = [("id", (*id).to_owned()), ("queue", (*queue).to_owned())];
+        out::pairs(rows.into_iter().chain([("state", state.to_string())]).collect())
     }
 }

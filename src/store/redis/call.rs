@@ -105,10 +105,21 @@ impl Inner {
         queue: &QueueName,
         args: &(dyn Fn(&mut Cmd) + Sync),
     ) -> Result<Value, StoreError> {
+        self.repeated_within(self.budget, verb, queue, args).await
+    }
+
+    /// The same within a budget of its own.
+    pub(super) async fn repeated_within(
+        &self,
+        budget: Duration,
+        verb: Verb,
+        queue: &QueueName,
+        args: &(dyn Fn(&mut Cmd) + Sync),
+    ) -> Result<Value, StoreError> {
         let script = self.scripts.get(verb);
         let mut rare = script.rare_keys.is_some() && self.rare.begin(verb);
         let mut cmd = self.command(script, queue, rare, args);
-        let mut pauses = Pauses::within(self.budget);
+        let mut pauses = Pauses::within(budget);
         loop {
             let answer = match self.send(script, &cmd).await {
                 Ok(answer) => answer,

@@ -9,7 +9,7 @@ use redis::{
     io::tcp::TcpSettings,
 };
 use std::{
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 use tokio::time::{Instant, timeout};
@@ -33,7 +33,8 @@ pub(super) struct Link {
     idle_waiters: Mutex<Vec<MultiplexedConnection>>,
     /// Held while connecting: of many who ask at once each learns what came of the try before.
     connecting: tokio::sync::Mutex<()>,
-    gate: Mutex<Gate>,
+    /// Shared with the links [apart](Link::apart): a server that is away is away for all of them.
+    gate: Arc<Mutex<Gate>>,
     response_timeout: Duration,
 }
 
@@ -69,7 +70,7 @@ impl Link {
             commands: tokio::sync::Mutex::default(),
             idle_waiters: Mutex::new(Vec::new()),
             connecting: tokio::sync::Mutex::new(()),
-            gate: Mutex::new(Gate::default()),
+            gate: Arc::default(),
             response_timeout: match budget {
                 // Nothing is asked for again.
                 Duration::ZERO => RESPONSE_TIMEOUT.1,
@@ -85,7 +86,7 @@ impl Link {
             commands: tokio::sync::Mutex::default(),
             idle_waiters: Mutex::default(),
             connecting: tokio::sync::Mutex::default(),
-            gate: Mutex::default(),
+            gate: self.gate.clone(),
             response_timeout: self.response_timeout,
         }
     }
@@ -205,18 +206,27 @@ impl Link {
 }
 
 impl Gate {
-    fn pass(&self) -> Result<(), Fault> {
-        match &self.closed {
+    fn pass(&mut self) -> Result<(), Fault> {
+        let until = Instant::now() + self.pause();
+        match &mut self.closed {
             Some((until, fault)) if Instant::now() < *until => Err(fault.clone()),
-            _ => Ok(()),
+            // One tries for all: the others wait, as if this try had failed already.
+            Some((closed_until, _)) => {
+                *closed_until = until;
+                Ok(())
+            }
+            None => Ok(()),
         }
+    }
+
+    fn pause(&self) -> Duration {
+        let longest = BACKOFF.0.saturating_mul(1 << self.failures.min(10)).min(BACKOFF.1);
+        less_up_to_half(longest)
     }
 
     fn close(&mut self, fault: &Fault, info: &ConnectionInfo) {
         let now = Instant::now();
-        let longest = BACKOFF.0.saturating_mul(1 << self.failures.min(10)).min(BACKOFF.1);
-        let until = now + less_up_to_half(longest);
-        self.closed = Some((until, fault.clone()));
+        self.closed = Some((now + self.pause(), fault.clone()));
         self.failures += 1;
         if self.logged_at.is_none_or(|at| now.duration_since(at) >= LOG_PAUSE) {
             self.logged_at = Some(now);

@@ -22,6 +22,9 @@ use crate::{
 use redis::Cmd;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+/// For so long a sweep that reclaims is repeated.
+const SHARED_BUDGET: Duration = Duration::from_secs(1);
+
 /// The end of a failure's JSON object, which the script begins.
 fn said(error: &str) -> String {
     // A string always has a JSON form.
@@ -222,17 +225,20 @@ impl Store for RedisStore {
     }
 
     async fn sweep(&self, queue: &QueueName, pace: Pace) -> Result<Swept, StoreError> {
-        let pace = match pace {
-            Pace::Promote => "promote",
-            Pace::Shared => "shared",
-            Pace::Now => "now",
+        // What reclaims is not repeated until the server is back: after an outage whoever lives
+        // shall extend its leases first.
+        let (pace, budget) = match pace {
+            Pace::Promote => ("promote", self.0.budget),
+            Pace::Shared => ("shared", self.0.budget.min(SHARED_BUDGET)),
+            Pace::Now => ("now", self.0.budget),
         };
         let mut all = Swept::default();
         loop {
             let args = |cmd: &mut Cmd| {
                 cmd.arg(pace).arg(fastrand::f64());
             };
-            let (slice, again) = decode::swept(self.0.repeated(Verb::Sweep, queue, &args).await?)?;
+            let answer = self.0.repeated_within(budget, Verb::Sweep, queue, &args).await?;
+            let (slice, again) = decode::swept(answer)?;
             all.add(slice);
             if !again {
                 return Ok(all);

@@ -29,9 +29,13 @@ use std::{
 ///     }
 /// }
 /// ```
+///
+/// It may be made of others: `Data::<Pool>::from_job(context)?` is the shared pool. Whether such data
+/// is there is found out when a job runs; only what a handler itself asks for is looked at before.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be made of a job",
-    label = "not an argument that a handler can have",
+    label = "a handler cannot have an argument of this type",
+    note = "it can have `Context`, `Data<T>`, `JobId`, `QueueName`, `Attempt`, `Fence`, `Headers`, `Client`, `Shutdown`, `Option<TraceParent>`, and what implements `sprag::worker::FromJob`",
     note = "the job itself is the first argument only; shared state is `Data<T>`, given to the worker by `.data(…)`"
 )]
 pub trait FromJob: Sized {

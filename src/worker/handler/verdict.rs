@@ -33,7 +33,8 @@ pub(in crate::worker) enum VerdictKind {
 }
 
 impl Verdict {
-    /// A failed attempt; the next one so much later instead of after the usual back-off.
+    /// A failed attempt; the next one so much later instead of after the usual back-off. Rounded up to
+    /// whole ms, 1 ms to 10 years.
     pub fn retry_in(delay: Duration, error: impl fmt::Display) -> Self {
         Self { kind: VerdictKind::RetryIn(delay), error: error.to_string() }
     }
@@ -48,7 +49,8 @@ impl Verdict {
         Self { kind: VerdictKind::Undecodable, error: error.to_string() }
     }
 
-    /// Not a failure: run the job again so much later. No attempt is counted.
+    /// Not a failure: run the job again so much later, rounded as by
+    /// [`retry_in`](Verdict::retry_in). No attempt is counted.
     pub fn snooze(delay: Duration) -> Self {
         Self { kind: VerdictKind::Snooze(delay), error: format!("snoozed for {delay:?}") }
     }

@@ -1,4 +1,13 @@
 //! The producer's face: typed jobs in, answers out.
+//!
+//! `wait` waits for a job's end, `bus` hears of it.
+
+mod bus;
+mod wait;
+
+pub use wait::{Wait, WaitError};
+
+mod meters;
 
 use crate::{
     Job,
@@ -8,15 +17,27 @@ use crate::{
         QueueName, StoreError, Unique, When,
     },
     store::{BatchError, Enqueued, MemoryStore, Outcomes, RedisStore, Store},
+    trace::{self, TraceParent},
 };
 use futures_util::future::BoxFuture;
-use std::{future::IntoFuture, sync::Arc, time::Duration};
+use std::{fmt, future::IntoFuture, sync::Arc, time::Duration};
 
 /// Enqueues jobs. Cheap to clone; one per process is enough.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Client {
     store: Arc<dyn Store>,
     max_payload: usize,
+    waits: Arc<bus::Waits>,
+    traceparent: Option<Arc<TraceSource>>,
+}
+
+/// The span that is current where a job is enqueued, as a tracing library knows it.
+type TraceSource = dyn Fn() -> Option<String> + Send + Sync;
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("store", &self.store).finish_non_exhaustive()
+    }
 }
 
 impl Client {
@@ -51,12 +72,36 @@ impl Client {
 
     /// Works on a store of the caller's own.
     pub fn new(store: impl Store + 'static) -> Self {
-        Self { store: Arc::new(store), max_payload: crate::model::MAX_PAYLOAD }
+        Self {
+            store: Arc::new(store),
+            max_payload: crate::model::MAX_PAYLOAD,
+            waits: Arc::default(),
+            traceparent: None,
+        }
     }
 
     /// Allows payloads of up to so many bytes, at most 8 MiB. Default 1 MiB.
     pub fn max_payload(mut self, bytes: usize) -> Self {
         self.max_payload = bytes;
+        self
+    }
+
+    /// Asks this which span a job is enqueued in, as the text of a W3C `traceparent`: so jobs carry on
+    /// the trace of the request that they come from. Asked at each [`enqueue`](Client::enqueue) and
+    /// [`enqueue_many`](Client::enqueue_many), but not in a handler whose own job belongs to a trace:
+    /// that one is carried on. Text that is no `traceparent` is ignored, with a log line at `debug`.
+    ///
+    /// ```
+    /// # fn current_span_of_opentelemetry() -> Option<String> { None }
+    /// # fn example(client: sprag::Client) {
+    /// let client = client.traceparent_from(current_span_of_opentelemetry);
+    /// # }
+    /// ```
+    pub fn traceparent_from(
+        mut self,
+        current: impl Fn() -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.traceparent = Some(Arc::new(current));
         self
     }
 
@@ -81,10 +126,22 @@ impl Client {
     /// The call's own: `Duplicate`, `IdConflict`, `Backpressure`, `Invalid`; `Unavailable` when the
     /// store stayed away for the whole repeat budget: the job may have been enqueued. With an
     /// [`id`](Enqueue::id) or a unique key of the caller's own the same call again is safe.
+    ///
+    /// # Cancel safety
+    /// A future that is dropped before its answer may have enqueued the job.
     pub fn enqueue<J: Job>(&self, job: J) -> Enqueue {
         let max_payload = self.max_payload;
         let builder = builder(&job).map(|builder| builder.max_payload(max_payload));
-        Enqueue { client: self.clone(), builder }
+        Enqueue { client: self.clone(), builder, inherited: self.inherited() }
+    }
+
+    /// The span that a job enqueued here and now belongs to.
+    fn inherited(&self) -> Option<TraceParent> {
+        TraceParent::current().or_else(|| {
+            let text = self.traceparent.as_ref()?()?;
+            let parsed = text.parse();
+            parsed.inspect_err(|error| tracing::debug!(%error, "traceparent ignored")).ok()
+        })
     }
 
     /// Enqueues many jobs with their types' options, each judged by itself: a result per job, in
@@ -94,12 +151,17 @@ impl Client {
     /// # Errors
     /// `Invalid` if a job cannot be encoded, before anything is sent; `Unavailable` or `Backend` if
     /// a call failed: some jobs may have been enqueued, under ids that the caller does not know. Who
-    /// wants to repeat that safely gives them ids or unique keys.
+    /// wants to repeat that safely gives them ids or unique keys. The same holds if the future is
+    /// dropped before its answer.
     pub async fn enqueue_many<J: Job>(
         &self,
         jobs: impl IntoIterator<Item = J>,
     ) -> Result<Outcomes<Enqueued>, StoreError> {
-        let build = |job| builder(&job)?.max_payload(self.max_payload).build();
+        let inherited = self.inherited();
+        let build = |job| {
+            let builder = builder(&job)?.max_payload(self.max_payload);
+            in_trace(builder, inherited).build()
+        };
         let envelopes = jobs.into_iter().map(build).collect::<Result<Vec<_>, _>>()?;
         self.enqueue_envelopes(&envelopes).await
     }
@@ -115,9 +177,16 @@ impl Client {
     ) -> Result<Outcomes<Enqueued>, StoreError> {
         let mut outcomes = Vec::with_capacity(jobs.len());
         for call in calls(jobs) {
-            outcomes.extend(self.store.enqueue(call[0].queue(), call).await?);
+            outcomes.extend(self.send(call).await?);
         }
         Ok(outcomes)
+    }
+
+    /// One call, counted.
+    async fn send(&self, call: &[Envelope]) -> Result<Outcomes<Enqueued>, StoreError> {
+        let answer = self.store.enqueue(call[0].queue(), call).await;
+        meters::enqueued(call, &answer);
+        answer
     }
 
     /// Enqueues all jobs or none. They must be of one queue, at most 1,000 and 8 MiB.
@@ -126,7 +195,11 @@ impl Client {
     /// The first offender's index and error; nothing was written.
     pub async fn enqueue_atomic(&self, jobs: &[Envelope]) -> Result<Vec<Enqueued>, BatchError> {
         match jobs.first() {
-            Some(first) => self.store.enqueue_atomic(first.queue(), jobs).await,
+            Some(first) => {
+                let answer = self.store.enqueue_atomic(first.queue(), jobs).await;
+                meters::enqueued_atomic(jobs, &answer);
+                answer
+            }
             None => Ok(Vec::new()),
         }
     }
@@ -165,6 +238,9 @@ fn builder<J: Job>(job: &J) -> Result<EnvelopeBuilder, StoreError> {
     if let Some(timeout) = J::TIMEOUT {
         builder = builder.timeout(timeout);
     }
+    if let Some(deadline) = J::DEADLINE {
+        builder = builder.deadline(When::In(deadline));
+    }
     if let Some(retention) = J::RETENTION {
         builder = builder.retention(retention);
     }
@@ -174,12 +250,22 @@ fn builder<J: Job>(job: &J) -> Result<EnvelopeBuilder, StoreError> {
     Ok(builder)
 }
 
+/// What is enqueued in a span belongs to its trace, unless it says otherwise.
+fn in_trace(builder: EnvelopeBuilder, span: Option<TraceParent>) -> EnvelopeBuilder {
+    match span {
+        Some(span) => builder.spare_header(trace::HEADER, || span.to_string()),
+        None => builder,
+    }
+}
+
 /// One job on its way: options, then `.await`.
 #[derive(Debug)]
 #[must_use = "a job is enqueued by .await"]
 pub struct Enqueue {
     client: Client,
     builder: Result<EnvelopeBuilder, StoreError>,
+    /// The span that it was made in.
+    inherited: Option<TraceParent>,
 }
 
 impl Enqueue {
@@ -229,14 +315,29 @@ impl Enqueue {
         self.with(|job| job.max_attempts(attempts))
     }
 
-    /// How long one attempt may take.
+    /// How long one attempt may take: whole ms, 1 ms to 10 years.
     pub fn timeout(self, timeout: Duration) -> Self {
         self.with(|job| job.timeout(timeout))
     }
 
-    /// How long the finished job is kept.
+    /// When the job is no longer worth running, by Redis' clock: then it is archived as `expired`, and
+    /// a handler that runs is told to stop. A past one is refused as `Invalid`. In place of the
+    /// type's [`DEADLINE`](Job::DEADLINE).
+    pub fn deadline(self, when: impl Into<When>) -> Self {
+        let when = when.into();
+        self.with(|job| job.deadline(when))
+    }
+
+    /// How long the finished job is kept: whole ms, 1 ms to 10 years.
     pub fn retention(self, retention: Duration) -> Self {
         self.with(|job| job.retention(retention))
+    }
+
+    /// How long the job's identity, its [`id`](Enqueue::id) and content, outlives its record: whole
+    /// ms, 1 ms to 10 years. For whoever repeats an enqueue by himself, perhaps after the job is done
+    /// and gone: the repeat is answered *existing*, with no state.
+    pub fn remember(self, remember: Duration) -> Self {
+        self.with(|job| job.remember(remember))
     }
 
     /// A unique key of 1 to 256 bytes, held until the job is finished.
@@ -259,12 +360,22 @@ impl Enqueue {
         self.with(|job| job.header(name, value))
     }
 
+    /// The span that the job belongs to: a [`TraceParent`], or its text. Unless it is set, by this or
+    /// as the header `traceparent`, a job enqueued by a handler belongs to the span of that run, and
+    /// any other to what [`traceparent_from`](Client::traceparent_from) says.
+    pub fn traceparent(self, span: impl fmt::Display) -> Self {
+        self.try_with(|job| {
+            let span: TraceParent = span.to_string().parse()?;
+            Ok(job.header(trace::HEADER, span.to_string()))
+        })
+    }
+
     /// The envelope, for a batch of the caller's own.
     ///
     /// # Errors
     /// `Invalid` naming field, value and bound.
     pub fn envelope(self) -> Result<Envelope, StoreError> {
-        self.builder?.build()
+        in_trace(self.builder?, self.inherited).build()
     }
 }
 
@@ -274,9 +385,8 @@ impl IntoFuture for Enqueue {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let store = self.client.store.clone();
-            let job = [self.envelope()?];
-            let mut outcomes = store.enqueue(job[0].queue(), &job).await?;
+            let client = self.client.clone();
+            let mut outcomes = client.send(&[self.envelope()?]).await?;
             outcomes.pop().unwrap_or_else(|| Err(StoreError::Backend("no outcome".into())))
         })
     }
