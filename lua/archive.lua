@@ -1,10 +1,10 @@
 -- archive: holders give active jobs up.
--- KEYS: answers expiry meta active holder errors unique archived endings stats progress
+-- KEYS: answers expiry jobs meta active holder errors unique archived endings stats progress
 -- ARGV: caller seq budget, then per job: id, fence, reason, end of its JSON failure ('' none)
 -- Reply: text: n OK | n STALE
--- Cost: 14 commands a call, none per job; a unique key adds one or two
--- Uses: clock repeats outcomes text chunks held release day publish ended finish failures
-local answers, expiry, meta, active, holder, errors, unique, archived, endings, stats,
+-- Cost: 14 commands a call, one per job; a unique key adds one or two
+-- Uses: clock repeats outcomes text chunks held release records day publish ended finish failures
+local answers, expiry, jobs, meta, active, holder, errors, unique, archived, endings, stats,
   progress = unpack(KEYS)
 
 if kept then
@@ -14,7 +14,8 @@ local ids, fences = {}, {}
 for i = 4, #ARGV, 4 do
   ids[#ids + 1], fences[#fences + 1] = ARGV[i], ARGV[i + 1]
 end
-local entries, lines = holders(ids, fences, true), call('HMGET', errors, unpack(ids))
+local entries = only_with_record(ids, holders(ids, fences, true))
+local lines = call('HMGET', errors, unpack(ids))
 local given_up, held, new_lines = {}, {}, {}
 for i, entry in ipairs(entries) do
   if entry then

@@ -1,6 +1,6 @@
 -- claim: takes pending jobs, higher lanes first, oldest first, and makes lease and fence.
 -- KEYS: answers expiry jobs meta wake active holder pending:4
--- RARE KEYS: answers expiry jobs meta wake active holder tries ghosts scheduled retry completed archived cancelled quarantined endings unique quarantine stats pending:0..9
+-- RARE KEYS: answers expiry jobs meta wake active holder tries ghosts archived quarantined endings unique quarantine stats pending:0..9
 -- ARGV: caller seq budget, worker, count, lease (ms)
 -- Reply: array: fence, lease's end (ms), more (0|1), array of notes, then id and record per job.
 --        Notes: index (an integer) and `<attempt> <crash>` of a job that failed before; id and
@@ -9,9 +9,9 @@
 -- Cost: 12 commands a call (two more if it leaves a wake token), none per job; one more for an
 --       empty one of a queue of which nothing was ever claimed
 -- Uses: clock repeats chunks wake hold
--- Rare uses: text lanes state day publish ended finish
-local answers, expiry, jobs, meta, wake, active, holder, tries, ghosts, scheduled, retry, completed,
-  archived, cancelled, quarantined, endings, unique, quarantine, stats = unpack(KEYS)
+-- Rare uses: text lanes ghosts day publish ended finish
+local answers, expiry, jobs, meta, wake, active, holder, tries, ghosts, archived, quarantined,
+  endings, unique, quarantine, stats = unpack(KEYS)
 
 local count, lease_ends = tonumber(ARGV[5]), now + ARGV[6]
 local settings = call('HMGET', meta, 'paused', 'fence', 'ghosts', 'tried', 'lanes', 'quarantined')
@@ -136,25 +136,54 @@ local function settling_part(record)
 end
 
 local ids, records, settling = {}, {}, {}
-local looked, read, slice, gone = 0, 0, 16, 0
+local looked, judged, read, slice, gone = 0, 0, 0, 16, 0
 -- Id and reason of the jobs that are not to run any more.
 local ended = {}
-local ghosts_used, ghost_left, trims = 0, {}, {}
+local some_ghosts, trims = (tonumber(settings[3]) or 0) > 0, {}
+-- By lane and id what `ghosts` will hold, false if nothing; how many entries were stale; the names
+-- of which nothing is left.
+local ghosts_met, ghosts_used, ghosts_over = {}, 0, {}
 
--- Entries of an id with ghosts are skipped first come, first skipped; a marked one only if the job
--- is not pending.
-local function is_ghost(priority, id, marked, record)
-  if (tonumber(settings[3]) or 0) <= 0 then
+-- Whether an entry is stale. With the last stale one what is left is live, whatever its form.
+local function is_stale(name, text, token)
+  local met = ghosts_met[name]
+  if met == nil then
+    local stale, live = stale_and_token(text)
+    met = stale and { stale = stale, live = live }
+    ghosts_met[name] = met or false
+  end
+  if not met then
     return false
   end
-  local name = priority .. ':' .. id
-  local left = ghost_left[name] or (tonumber(call('HGET', ghosts, name)) or 0)
-  if left <= 0 or marked and record and not place_of(id) then
+  met.changed = true
+  if met.live == token then
+    met.live = '-'
     return false
   end
-  ghost_left[name] = left - 1
-  ghosts_used = ghosts_used + 1
+  met.stale, ghosts_used = met.stale - 1, ghosts_used + 1
+  if met.stale == 0 then
+    ghosts_met[name] = false
+    ghosts_over[#ghosts_over + 1] = name
+  end
   return true
+end
+
+-- The ids of those of a lane's entries that are live, as they come.
+local function live_ones(priority, entries)
+  local named, entry_tokens, live = {}, {}, {}
+  for i = 1, #entries do
+    named[i], entry_tokens[i] = id_of(entries[i])
+  end
+  if not some_ghosts then
+    return named
+  end
+  local texts, names = ghosts_of(priority, named)
+  for i = 1, #named do
+    if not is_stale(names[i], texts[i], entry_tokens[i]) then
+      live[#live + 1] = named[i]
+    end
+  end
+  return live
 end
 
 local function end_instead(state, id, part, reason)
@@ -162,11 +191,7 @@ local function end_instead(state, id, part, reason)
   finish(state, id, part, reason, '-')
 end
 
-local function judge(priority, entry, record)
-  local id = id_of(entry)
-  if is_ghost(priority, id, id ~= entry, record) then
-    return
-  end
+local function judge(id, record)
   if not record then
     gone = gone + 1
     return
@@ -200,22 +225,22 @@ local function look(priority)
   local key, used, length, want = lane(priority), 0, 1, 0
   while length > want and #ids < count and not at_bound() do
     want = math.min(count - #ids, MAX_LOOKED - looked, slice)
-    local entries, batch, named = call('LRANGE', key, -(used + want + 1), -(used + 1)), {}, {}
+    local entries, batch = call('LRANGE', key, -(used + want + 1), -(used + 1)), {}
     length = #entries
     local took = math.min(length, want)
     for i = 1, took do
       batch[i] = entries[length + 1 - i]
-      named[i] = id_of(batch[i])
     end
-    if took > 0 then
-      local found = call('HMGET', jobs, unpack(named))
-      for i = 1, took do
-        judge(priority, batch[i], found[i])
-      end
+    local live = live_ones(priority, batch)
+    local found = #live > 0 and call('HMGET', jobs, unpack(live)) or {}
+    for i = 1, #live do
+      judge(live[i], found[i])
     end
-    used, looked = used + took, looked + took
+    used, looked, judged = used + took, looked + took, judged + #live
     -- The rest in one go if its records are as large as those seen, within the bound.
-    slice = math.max(1, math.floor((MAX_READ - read) / math.max(read / looked, 256)))
+    if judged > 0 then
+      slice = math.max(1, math.floor((MAX_READ - read) / math.max(read / judged, 256)))
+    end
   end
   if used > 0 then
     trims[#trims + 1] = { key, used }
@@ -239,19 +264,21 @@ if #ids > 0 then
   gone = gone + dropped
 end
 write_finished({ archived = archived, quarantined = quarantined })
--- Before their entries go: a ghost without one would hide the job's next entry.
-if ghosts_used > 0 then
-  for name, unused in pairs(ghost_left) do
-    if unused > 0 then
-      call('HSET', ghosts, name, int(unused))
-    else
-      call('HDEL', ghosts, name)
-    end
-  end
-  call('HINCRBY', meta, 'ghosts', -ghosts_used)
-end
 for _, trim in ipairs(trims) do
   call('LTRIM', trim[1], 0, -(trim[2] + 1))
+end
+-- When their entries are gone: a stale one that is not told of would run.
+local ghosts_left = {}
+for name, met in pairs(ghosts_met) do
+  if met and met.changed then
+    ghosts_left[#ghosts_left + 1] = name
+    ghosts_left[#ghosts_left + 1] = int(met.stale) .. ' ' .. met.live
+  end
+end
+each('HSET', ghosts, ghosts_left)
+each('HDEL', ghosts, ghosts_over)
+if ghosts_used > 0 then
+  call('HINCRBY', meta, 'ghosts', -ghosts_used)
 end
 if gone + #ended > 0 then
   call('HINCRBY', meta, 'unfinished', -(gone + #ended / 2))
@@ -261,7 +288,7 @@ end
 
 -- Wake-ups chain: a claim that leaves claimable jobs leaves a token for the next worker.
 -- Where ghosts are left, what a lane holds may be nothing else.
-if left and (tonumber(settings[3]) or 0) > 0 then
+if left and some_ghosts then
   local entries = ghosts_used - settings[3]
   for priority in gmatch(lanes, '%d') do
     entries = entries + call('LLEN', lane(priority))

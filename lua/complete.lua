@@ -54,7 +54,8 @@ local done, held, deleted, tried, kept_results, fingerprints = {}, {}, {}, {}, {
 
 local function end_well(i, entry)
   local id, result = job_ids[i], ARGV[3 + i * 3]
-  if kept_for('completed', entry) == 0 then
+  -- Of a job without record nothing is kept.
+  if kept_for('completed', entry) == 0 or call('HEXISTS', jobs, id) == 0 then
     deleted[#deleted + 1] = id
     has_ended('completed', id)
     if field(entry, 'tried') then

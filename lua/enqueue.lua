@@ -8,7 +8,7 @@
 --        incoming; remarks MADE, REFUSED [index]; RARE
 -- Cost: 9 commands a call (one more for a new caller), none per job; options add to it
 -- Uses: clock repeats text chunks wake
--- Rare uses: outcomes lanes due state unique ghosts replace
+-- Rare uses: outcomes lanes due state unique ghosts entries replace
 local answers, expiry, jobs, meta, wake, scheduled, retry, active, completed, archived, cancelled,
   quarantined, unique, seen, quarantine, ghosts = unpack(KEYS)
 
@@ -40,6 +40,7 @@ local remembers, closes = (settings[4] or '0') ~= '0', (settings[5] or '0') ~= '
 if not full then
   local fits = (not limit or current + jobs_given <= limit) and not remembers and not closes
   local usual = fits and (not settings[3] or find(settings[3], '4', 1, true))
+  usual = usual and (settings[6] or '0') == '0'
   local records, twice = {}, {}
   for i = 1, jobs_given do
     local id, record = ids[i], ARGV[4 + i * 3]
@@ -58,6 +59,7 @@ if not full then
 end
 
 -- RARE PARTS
+some_ghosts = (tonumber(settings[6]) or 0) > 0
 
 -- The part of a header that scripts read; nil if the record is not one.
 local function settling_of(record)
@@ -121,7 +123,7 @@ local function write()
   end
   use_lanes()
   for priority, list in pairs(lists) do
-    each('LPUSH', lane(priority), list)
+    push('LPUSH', priority, list)
   end
   each('ZADD', scheduled, later)
   each('HSET', jobs, records)
@@ -236,11 +238,11 @@ local function move(id, from, due, old_priority, priority)
   else
     lists[priority] = lists[priority] or {}
     use_lanes()
-    call('LPUSH', lane(priority), id)
+    push('LPUSH', priority, { id })
     look = true
   end
   if from == 'PENDING' then
-    add_ghosts(old_priority, id, 1)
+    leave_lane(old_priority, id)
   elseif not (due and due > now) then
     call('ZREM', from == 'RETRY' and retry or scheduled, id)
   end

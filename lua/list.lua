@@ -2,8 +2,8 @@
 -- KEYS: jobs meta scheduled retry active completed archived cancelled quarantined ghosts pending:0..9
 -- ARGV: state, kind ('' all), cursor ('' at first), how many at most
 -- Reply: array: next cursor ('' at the end), then per job: id, time ('' pending), header line
--- Cost: 3 commands a slice, one per job looked at: at most 1,000, or about 1 MiB read
--- Uses: clock text lanes state
+-- Cost: 3 commands a slice, one per job looked at: at most 1,000, ghosts too, or about 1 MiB read
+-- Uses: clock text lanes ghosts
 local jobs, meta, scheduled, retry, active, completed, archived, cancelled, quarantined,
   ghosts = unpack(KEYS)
 
@@ -65,61 +65,36 @@ local function list_by_time(key)
   end
 end
 
--- In the order of the lanes; the cursor is `<lane> <entries passed>`, and ` <id>:<n>` for each
--- pending job of which n ghosts were passed: the entry behind its last ghost is the job itself.
+-- In the order of the lanes; the cursor is `<lane> <entries passed>`.
 local function list_pending()
-  local at_lane, passed, rest = match(ARGV[3], '^(%d) (%d+)(.*)$')
+  local at_lane, passed = match(ARGV[3], '^(%d) (%d+)$')
   at_lane, passed = tonumber(at_lane) or 9, tonumber(passed) or 0
-  local any_ghosts = (tonumber(call('HGET', meta, 'ghosts')) or 0) > 0
-  local ghosts_passed, known = {}, {}
-  for id, count in gmatch(rest or '', ' (%S+):(%d+)') do
-    ghosts_passed[id] = tonumber(count)
-  end
-
-  local function is_ghost(priority, entry)
-    local id = id_of(entry)
-    if known[id] == nil then
-      local pending = call('HEXISTS', jobs, id) == 1 and not place_of(id)
-      local count = tonumber(call('HGET', ghosts, priority .. ':' .. id)) or 0
-      known[id] = pending and count or math.huge
-    end
-    if known[id] == math.huge or entry ~= id then
-      return known[id] == math.huge
-    end
-    local before = ghosts_passed[id] or 0
-    if before < known[id] then
-      ghosts_passed[id] = before + 1
-      return true
-    end
-    return false
-  end
-
-  local function stop_at(priority)
-    local cursor = { priority .. ' ' .. passed }
-    for id, count in pairs(ghosts_passed) do
-      cursor[#cursor + 1] = id .. ':' .. count
-    end
-    reply[1] = table.concat(cursor, ' ')
-  end
-
+  local some_ghosts = (tonumber(call('HGET', meta, 'ghosts')) or 0) > 0
   for priority = at_lane, 0, -1 do
     local length = 100
     while length == 100 do
       local entries = call('LRANGE', lane(priority), -(passed + 100), -(passed + 1))
+      local ids, tokens = {}, {}
       length = #entries
-      for i = length, 1, -1 do
+      for i = 1, length do
+        ids[i], tokens[i] = id_of(entries[length + 1 - i])
+      end
+      local texts = some_ghosts and ghosts_of(priority, ids) or {}
+      for i = 1, length do
+        local stale, live = stale_and_token(texts[i])
         passed = passed + 1
-        if any_ghosts and is_ghost(priority, entries[i]) then
+        if stale and live ~= tokens[i] then
           looked = looked + 1
         else
-          show(id_of(entries[i]), '')
+          show(ids[i], '')
         end
         if is_full() then
-          return stop_at(priority)
+          reply[1] = priority .. ' ' .. int(passed)
+          return
         end
       end
     end
-    passed, ghosts_passed, known = 0, {}, {}
+    passed = 0
   end
 end
 

@@ -5,7 +5,7 @@
 --        | 1 QUARANTINED fingerprint | 1 DUPLICATE id 0. It may end early, after about 1 MiB read:
 --        the caller calls again for the rest
 -- Cost: 6 commands a call, up to 20 per job
--- Uses: clock repeats outcomes text chunks held release wake lanes state unique ghosts day publish ended finish tries remember
+-- Uses: clock repeats outcomes text chunks held release wake lanes state unique ghosts entries day publish ended finish tries remember
 local answers, expiry, jobs, meta, wake, active, holder, scheduled, retry, completed, archived,
   cancelled, quarantined, tries, errors, unique, endings, results, progress, ghosts, quarantine,
   seen, stats = unpack(KEYS)
@@ -24,6 +24,12 @@ local read, became, unfinished = 0, {}, 0
 local stopped, held, leaving, ghosted, to_front, to_back, again, deleted =
   {}, {}, {}, {}, {}, {}, {}, {}
 local keys, keys_taken, timers = {}, {}, {}
+
+-- Ids by lane.
+local function add_to(lists, priority, id)
+  lists[priority] = lists[priority] or {}
+  table.insert(lists[priority], id)
+end
 
 -- What settling needs of the header, and who holds the job; a broken record settles with nothing.
 local function settling_of(word, id)
@@ -59,7 +65,7 @@ end
 local function run_now(word, id)
   local settling = settling_of(word, id)
   leave(word, id, settling)
-  to_front[#to_front + 1] = { priority_of(settling), id }
+  add_to(to_front, priority_of(settling), id)
   became[id] = 'PENDING'
   outcome('CHANGED')
 end
@@ -92,7 +98,7 @@ local function rerun(word, id)
   if deadline then
     timers[#timers + 1], timers[#timers + 2] = int(deadline), 'deadline ' .. id
   end
-  to_back[#to_back + 1] = { priority_of(settling), id }
+  add_to(to_back, priority_of(settling), id)
   again[#again + 1] = id
   unfinished, became[id] = unfinished + 1, 'PENDING'
   outcome('CHANGED')
@@ -148,12 +154,12 @@ end
 -- The next place first, then out of the one before: a script that dies between the two leaves a job
 -- in two places, not in none.
 open_writes()
-for _, job in ipairs(to_back) do
-  call('LPUSH', lane(job[1]), job[2])
+for priority, ids in pairs(to_back) do
+  push('LPUSH', priority, ids)
 end
 -- As if one after another: the last is the first.
-for _, job in ipairs(to_front) do
-  push_front(job[1], job[2])
+for priority, ids in pairs(to_front) do
+  push('RPUSH', priority, ids)
 end
 write_finished({ cancelled = cancelled, archived = archived })
 write_remembered()
@@ -162,7 +168,7 @@ for word, ids in pairs(leaving) do
   each('ZREM', ZSETS[word], ids)
 end
 for _, job in ipairs(ghosted) do
-  add_ghosts(job[1], job[2], 1)
+  leave_lane(job[1], job[2])
 end
 release_all(stopped, held)
 for _, id in ipairs(again) do
@@ -181,7 +187,7 @@ end
 if unfinished ~= 0 then
   call('HINCRBY', meta, 'unfinished', unfinished)
 end
-if #to_back + #to_front > 0 then
+if next(to_back) or next(to_front) then
   leave_wake()
 end
 -- Whoever runs a job that is stopped need not go on.

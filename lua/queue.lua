@@ -4,8 +4,8 @@
 -- Reply: array of integers: pending scheduled active retry completed archived cancelled
 --        quarantined, unfinished, limit (-1 none), paused (0|1), oldest pending's age in ms (-1
 --        none), completed and failed today; MISSING
--- Cost: 10 commands, and 3 per lane in use; up to 100 more where ghosts stand in front
--- Uses: clock text day lanes state
+-- Cost: 10 commands, and 3 per lane in use; two more per 1,000 ghosts in front, of 5,000 at most
+-- Uses: clock day lanes ghosts
 local jobs, meta, active, scheduled, retry, completed, archived, cancelled, quarantined, stats,
   ghosts = unpack(KEYS)
 
@@ -13,7 +13,7 @@ local settings = call('HMGET', meta, 'unfinished', 'limit', 'paused', 'ghosts', 
 if not settings[1] then
   return redis.status_reply('MISSING')
 end
-local any_ghosts = (tonumber(settings[4]) or 0) > 0
+local some_ghosts, MAX_LOOKED, looked = (tonumber(settings[4]) or 0) > 0, 5000, 0
 
 -- When the job of a record was due.
 local function due_since(record)
@@ -21,21 +21,27 @@ local function due_since(record)
   return tonumber(string.match(head, ' run_at=(%d+)') or string.match(head, '^at=(%d+)'))
 end
 
--- Since when the lane's next job waits. Looks past at most 100 ghosts: then its age is unknown.
+-- Since when the lane's next job waits. A call looks at 5,000 entries in all, about: what stands
+-- behind so many ghosts has no age.
 local function oldest_in(priority)
-  local entries, skip = call('LRANGE', lane(priority), any_ghosts and -100 or -1, -1), {}
-  for i = #entries, 1, -1 do
-    local id = id_of(entries[i])
-    local name = priority .. ':' .. id
-    local record = call('HGET', jobs, id)
-    skip[id] = skip[id] or any_ghosts and tonumber(call('HGET', ghosts, name)) or 0
-    local in_front = id ~= entries[i] and record and not place_of(id)
-    if skip[id] > 0 and not in_front then
-      skip[id] = skip[id] - 1
-    else
-      return record and due_since(record)
+  local passed, want = 0, some_ghosts and 100 or 1
+  repeat
+    local entries = call('LRANGE', lane(priority), -(passed + want), -(passed + 1))
+    local ids, tokens, length = {}, {}, #entries
+    for i = 1, length do
+      ids[i], tokens[i] = id_of(entries[length + 1 - i])
     end
-  end
+    local texts = some_ghosts and ghosts_of(priority, ids) or {}
+    for i = 1, length do
+      local stale, live = stale_and_token(texts[i])
+      local record = (not stale or live == tokens[i]) and call('HGET', jobs, ids[i])
+      if record then
+        return due_since(record)
+      end
+    end
+    local at_end = length < want
+    passed, looked, want = passed + length, looked + length, 1000
+  until at_end or looked >= MAX_LOOKED
 end
 
 local pending, oldest = -(tonumber(settings[4]) or 0), nil

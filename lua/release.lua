@@ -1,11 +1,11 @@
 -- release: opens a fingerprint, then moves a slice of its quarantined jobs back to work.
--- KEYS: answers expiry jobs meta wake scheduled retry active completed archived cancelled quarantined tries unique endings quarantine crashes stats pending:0..9
+-- KEYS: answers expiry jobs meta wake scheduled retry active completed archived cancelled quarantined tries unique endings quarantine crashes stats ghosts pending:0..9
 -- ARGV: caller seq budget, fingerprint, how many quarantined jobs to pass over
 -- Reply: text: `<was closed: 0|1> <released> <archived> <passed over | - at the end>`
 -- Cost: 8 commands a call, up to 14 per job; a slice looks at 200 jobs
--- Uses: clock repeats text chunks wake lanes state unique day publish ended finish tries
+-- Uses: clock repeats text chunks wake lanes state unique ghosts entries day publish ended finish tries
 local answers, expiry, jobs, meta, wake, scheduled, retry, active, completed, archived, cancelled,
-  quarantined, tries, unique, endings, quarantine, crashes, stats = unpack(KEYS)
+  quarantined, tries, unique, endings, quarantine, crashes, stats, ghosts = unpack(KEYS)
 
 if kept then
   return kept
@@ -14,7 +14,7 @@ local SLICE, MAX_READ = 200, 1048576
 local fingerprint, from, read = ARGV[4], tonumber(ARGV[5]), 0
 local ids = call('ZRANGE', quarantined, from, from + SLICE - 1)
 local texts = #ids > 0 and call('HMGET', endings, unpack(ids)) or {}
-local released, moved, keys, keys_taken, timers, counts = {}, {}, {}, {}, {}, {}
+local released, to_back, moved, keys, keys_taken, timers, counts = {}, {}, {}, {}, {}, {}, {}
 local looked, kept_here = 0, 0
 
 local function release_one(id, record)
@@ -35,7 +35,10 @@ local function release_one(id, record)
   end
   local attempt = tries_of(call('HGET', tries, id))
   counts[#counts + 1], counts[#counts + 2] = id, attempt .. ' 0'
-  released[#released + 1] = { priority_of(settling), id }
+  local priority = priority_of(settling)
+  to_back[priority] = to_back[priority] or {}
+  table.insert(to_back[priority], id)
+  released[#released + 1] = id
 end
 
 for i, id in ipairs(ids) do
@@ -63,8 +66,8 @@ if call('HDEL', crashes, fingerprint) == 1 then
   call('HINCRBY', meta, 'crashes', -1)
 end
 local archived_ids = ends_at.archived and #ends_at.archived / 2 or 0
-for _, job in ipairs(released) do
-  call('LPUSH', lane(job[1]), job[2])
+for priority, list in pairs(to_back) do
+  push('LPUSH', priority, list)
 end
 write_finished({ archived = archived })
 each('HSET', unique, keys)
@@ -72,9 +75,7 @@ each('ZADD', expiry, timers)
 keep_tries(counts)
 each('ZREM', quarantined, moved)
 -- Last: by its ending a release that is repeated knows the job.
-for _, job in ipairs(released) do
-  call('HDEL', endings, job[2])
-end
+each('HDEL', endings, released)
 if #released > 0 then
   call('HINCRBY', meta, 'unfinished', #released)
   leave_wake()

@@ -1,10 +1,10 @@
 -- requeue: active jobs go back to the front of their lane, the first of the call first.
--- KEYS: answers expiry meta active holder ghosts wake progress pending:0..9
+-- KEYS: answers expiry jobs meta active holder ghosts wake progress pending:0..9
 -- ARGV: caller seq budget, then per job: id fence
 -- Reply: text: n OK | n STALE
--- Cost: 8 commands a call, two per job; deadlines add one
--- Uses: clock repeats outcomes text chunks held release watch wake lanes ghosts
-local answers, expiry, meta, active, holder, ghosts, wake, progress = unpack(KEYS)
+-- Cost: 9 commands a call, one per job; deadlines add one
+-- Uses: clock repeats outcomes text chunks held release records watch wake lanes ghosts entries
+local answers, expiry, jobs, meta, active, holder, ghosts, wake, progress = unpack(KEYS)
 
 if kept then
   return kept
@@ -13,7 +13,7 @@ local ids, fences, returned, held = {}, {}, {}, {}
 for i = 4, #ARGV, 2 do
   ids[#ids + 1], fences[#fences + 1] = ARGV[i], ARGV[i + 1]
 end
-local entries = holders(ids, fences, true)
+local entries = only_with_record(ids, holders(ids, fences, true))
 for i, entry in ipairs(entries) do
   if entry then
     returned[#returned + 1], held[#held + 1] = ids[i], entry
@@ -24,10 +24,16 @@ for i, entry in ipairs(entries) do
 end
 
 open_writes()
+local to_front = {}
 for i = #ids, 1, -1 do
   if entries[i] then
-    push_front(priority_of(entries[i]), ids[i])
+    local priority = priority_of(entries[i])
+    to_front[priority] = to_front[priority] or {}
+    table.insert(to_front[priority], ids[i])
   end
+end
+for priority, list in pairs(to_front) do
+  push('RPUSH', priority, list)
 end
 watch_deadlines(returned, held)
 release_all(returned, held)

@@ -1,10 +1,10 @@
 -- retry: attempts failed. Below max_attempts a job is due again after its delay, else archived.
--- KEYS: answers expiry meta active holder scheduled retry wake tries errors unique archived endings stats progress
+-- KEYS: answers expiry jobs meta active holder scheduled retry wake tries errors unique archived endings stats progress
 -- ARGV: caller seq budget, then per job: id, fence, delay (ms), end of its JSON failure
 -- Reply: text: n RETRY | n ARCHIVED | n STALE
--- Cost: 17 commands a call, none per job
--- Uses: clock repeats outcomes text chunks held release day publish ended finish failures tries wake due
-local answers, expiry, meta, active, holder, scheduled, retry, wake, tries, errors, unique,
+-- Cost: 17 commands a call, one per job
+-- Uses: clock repeats outcomes text chunks held release records day publish ended finish failures tries wake due
+local answers, expiry, jobs, meta, active, holder, scheduled, retry, wake, tries, errors, unique,
   archived, endings, stats, progress = unpack(KEYS)
 
 if kept then
@@ -14,7 +14,7 @@ local ids, fences = {}, {}
 for i = 4, #ARGV, 4 do
   ids[#ids + 1], fences[#fences + 1] = ARGV[i], ARGV[i + 1]
 end
-local entries = holders(ids, fences, true)
+local entries = only_with_record(ids, holders(ids, fences, true))
 local counts, lines = call('HMGET', tries, unpack(ids)), call('HMGET', errors, unpack(ids))
 local failed, held, later, new_counts, new_lines, ended = {}, {}, {}, {}, {}, 0
 local first_due = earliest_due() or math.huge

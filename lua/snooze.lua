@@ -1,10 +1,10 @@
 -- snooze: active jobs run later; no attempt is counted.
--- KEYS: answers expiry meta active holder scheduled retry wake progress
+-- KEYS: answers expiry jobs meta active holder scheduled retry wake progress
 -- ARGV: caller seq budget, then per job: id fence delay (ms)
 -- Reply: text: n OK | n STALE
--- Cost: 10 commands a call (two more if it leaves a wake token), none per job; deadlines add one
--- Uses: clock repeats outcomes text chunks held release watch wake due
-local answers, expiry, meta, active, holder, scheduled, retry, wake, progress = unpack(KEYS)
+-- Cost: 10 commands a call (two more if it leaves a wake token), one per job; deadlines add one
+-- Uses: clock repeats outcomes text chunks held release records watch wake due
+local answers, expiry, jobs, meta, active, holder, scheduled, retry, wake, progress = unpack(KEYS)
 
 if kept then
   return kept
@@ -15,7 +15,7 @@ for i = 4, #ARGV, 3 do
 end
 local first_due = earliest_due() or math.huge
 local snoozed, held, later, earlier = {}, {}, {}, false
-for i, entry in ipairs(holders(ids, fences, true)) do
+for i, entry in ipairs(only_with_record(ids, holders(ids, fences, true))) do
   if entry then
     local due = now + tonumber(ARGV[3 + i * 3])
     snoozed[#snoozed + 1], held[#held + 1] = ids[i], entry

@@ -5,9 +5,9 @@
 -- Reply: array of integers: again (0|1: a slice was full), promoted, reclaimed, quarantined,
 --        expired, evicted, claimable (0|1), ms until the next job is due (-1 none); then id and
 --        reason per job that expired or was quarantined
--- Cost: 10 commands a call with nothing to do, 28 about once a
+-- Cost: 10 commands a call with nothing to do, 29 about once a
 -- second; a slice touches at most 200 jobs. Repeats by nature
--- Uses: clock text chunks held release wake lanes due failures tries state ghosts day publish ended finish remember crashes reclaim
+-- Uses: clock text chunks held release wake lanes due failures tries state ghosts entries day publish ended finish remember crashes reclaim
 local answers, expiry, jobs, meta, active, holder, scheduled, retry, completed, archived, cancelled,
   quarantined, tries, errors, endings, results, wake, progress, unique, seen, ghosts, quarantine,
   crashes, stats = unpack(KEYS)
@@ -17,6 +17,7 @@ local settings = call('HMGET', meta, 'lanes', 'swept_at', 'paused', 'mend', 'gho
   'unfinished', 'crash_limit', 'crash_window', 'max_archived', 'stats_day',
   'tried', 'crashes', 'remembered', 'quarantined')
 local lanes = known_lanes(settings[1])
+some_ghosts = (tonumber(settings[5]) or 0) > 0
 local again, unfinished, to_pending, read = false, 0, 0, 0
 -- What the caller is told of jobs that ended: id and reason each.
 local told = {}
@@ -70,7 +71,7 @@ local function write_expired()
     if job[1] then
       call('ZREM', job[1], job[2])
     else
-      add_ghosts(job[3], job[2], 1)
+      leave_lane(job[3], job[2])
     end
   end
 end
@@ -161,7 +162,7 @@ local function promote()
     table.insert(moved[due[i][3]], due[i][1])
   end
   for priority, list in pairs(lists) do
-    each('LPUSH', lane(priority), list)
+    push('LPUSH', priority, list)
   end
   each('ZREM', scheduled, moved[scheduled])
   each('ZREM', retry, moved[retry])
@@ -189,23 +190,42 @@ local function reclaim_due()
   return #ids - #gone
 end
 
+-- Whether the record is of a job that was enqueued after this ending: somebody's hand had deleted
+-- the record that ended, and its id was free.
+local function is_newer(id, ending)
+  local record = call('HGET', jobs, id) or ''
+  read = read + #record
+  local at, ended_at = match(record, '^at=(%d+) '), match(ending, '^%S+ (%d+) ')
+  return at and ended_at and #ended_at == #at and ended_at < at
+end
+
 local function evict_these(key, ids)
   if #ids == 0 then
     return 0
   end
+  local over, looked = {}, {}
   for i, text in ipairs(call('HMGET', endings, unpack(ids))) do
-    if text then
-      record_goes(ids[i], text)
+    if read >= MAX_READ then
+      again = true
+      break
     end
+    looked[#looked + 1] = ids[i]
+    if not (text and is_newer(ids[i], text)) then
+      over[#over + 1] = ids[i]
+      record_goes(ids[i], text or '')
+    end
+  end
+  if #looked == 0 then
+    return 0
   end
   write_remembered()
   seen_pairs, seen_ends = {}, {}
-  call('HDEL', jobs, unpack(ids))
-  forget_failures(ids)
-  call('HDEL', endings, unpack(ids))
-  call('HDEL', results, unpack(ids))
-  call('ZREM', key, unpack(ids))
-  return #ids
+  each('HDEL', jobs, over)
+  forget_failures(over)
+  call('HDEL', endings, unpack(looked))
+  call('HDEL', results, unpack(looked))
+  call('ZREM', key, unpack(looked))
+  return #over
 end
 
 local function evict()
@@ -239,25 +259,27 @@ local function forget_days()
 end
 
 -- Lease and holder are made and ended together. Where they differ, somebody's hand was at work: a
--- job with a holder but no lease gets an expired one, so that the next sweep reclaims it. A lease
--- without holder runs out by itself.
-local function mend()
-  if call('HLEN', holder) == call('ZCARD', active) then
+-- job with one and not the other gets an expired lease, so that it is reclaimed.
+local function mend_leases()
+  local more = call('HLEN', holder) - call('ZCARD', active)
+  if more == 0 then
     return
   end
   local cursor = match(settings[4] or '', '^%d+$')
   cursor = cursor and #cursor < 20 and cursor or '0'
-  local scan, ids = call('HSCAN', holder, cursor, 'COUNT', MEND), {}
-  for i = 1, #scan[2], 2 do
-    ids[#ids + 1] = scan[2][i]
+  local scan, key, look_up, other = 'HSCAN', holder, 'ZMSCORE', active
+  if more < 0 then
+    scan, key, look_up, other = 'ZSCAN', active, 'HMGET', holder
   end
-  local leases = #ids > 0 and call('ZMSCORE', active, unpack(ids)) or {}
-  for i, id in ipairs(ids) do
-    if not leases[i] then
-      call('ZADD', active, int(now), id)
+  local found, leases = call(scan, key, cursor, 'COUNT', MEND), {}
+  for i = 1, #found[2], 2 do
+    local id = found[2][i]
+    if not call(look_up, other, id)[1] then
+      leases[#leases + 1], leases[#leases + 2] = int(now), id
     end
   end
-  call('HSET', meta, 'mend', scan[1])
+  each('ZADD', active, leases)
+  call('HSET', meta, 'mend', found[1])
 end
 
 local COUNTED = {
@@ -265,26 +287,35 @@ local COUNTED = {
 }
 
 -- Counters are right by themselves, unless a script died half-way or somebody's hand was at work.
--- What they count is known at once: where they differ, they are set right.
+-- What they count is known at once: where they differ, they are set right. How many entries are stale
+-- is not: but each name in `ghosts` tells of one at least, and without entries none is.
 local function mend_counters()
-  local counted = -(tonumber(settings[5]) or 0)
+  local entries, counted = 0, 0
   for priority in gmatch(lanes, '%d') do
-    counted = counted + call('LLEN', lane(priority))
+    entries = entries + call('LLEN', lane(priority))
   end
   for _, key in ipairs({ scheduled, active, retry }) do
     counted = counted + call('ZCARD', key)
   end
+  local names, stale = call('HLEN', ghosts), tonumber(settings[5]) or 0
+  if entries == 0 and names > 0 then
+    call('UNLINK', ghosts)
+    names = 0
+  end
+  local right = names == 0 and 0 or math.min(math.max(stale, names), entries)
+  if settings[6] and (settings[5] or '0') ~= int(right) then
+    call('HSET', meta, 'ghosts', int(right))
+    some_ghosts = right > 0
+  end
+  counted = entries + counted - right
   if settings[6] and settings[6] ~= int(counted) then
     call('HSET', meta, 'unfinished', int(counted))
   end
   for i, counter in ipairs(settings[6] and COUNTED or {}) do
-    local entries = int(call('HLEN', counter[2]))
-    if (settings[10 + i] or '0') ~= entries then
-      call('HSET', meta, counter[1], entries)
+    local held = int(call('HLEN', counter[2]))
+    if (settings[10 + i] or '0') ~= held then
+      call('HSET', meta, counter[1], held)
     end
-  end
-  if settings[5] and settings[5] ~= '0' and call('HLEN', ghosts) == 0 then
-    call('HSET', meta, 'ghosts', 0)
   end
 end
 
@@ -293,6 +324,7 @@ local swept_at = tonumber(settings[2]) or 0
 local gate_open = now < swept_at or now - swept_at >= 1000
 local thorough = ARGV[1] == 'now' or ARGV[1] == 'shared' and gate_open
 if thorough then
+  mend_leases()
   mend_counters()
   work_off_timers()
 end
@@ -305,7 +337,6 @@ local first_due = earliest_due() or math.huge
 if thorough then
   reclaimed = reclaim_due()
   evicted = evict()
-  mend()
   forget_days()
   count_ended('expired')
   count_ended('quarantined')

@@ -21,7 +21,7 @@ end
 local function reclaim(ids, limit, window, end_job)
   local entries, counts = call('HMGET', holder, unpack(ids)), call('HMGET', tries, unpack(ids))
   local lines, new_counts, new_lines, later = call('HMGET', errors, unpack(ids)), {}, {}, {}
-  local back, gone = {}, {}
+  local back, gone, to_pending = {}, {}, 0
   local function crash_one(i)
     local id, entry = ids[i], entry_of(ids[i], entries[i])
     local attempt, crash = tries_of(counts[i])
@@ -37,7 +37,10 @@ local function reclaim(ids, limit, window, end_job)
     elseif is_closed then
       end_job('quarantined', id, entry, 'quarantined', worker)
     elseif crash == 1 then
-      back[#back + 1] = { priority_of(entry), id }
+      local priority = priority_of(entry)
+      back[priority] = back[priority] or {}
+      table.insert(back[priority], id)
+      to_pending = to_pending + 1
     else
       later[#later + 1], later[#later + 2] = int(now + crash_delay(crash, i)), id
     end
@@ -49,8 +52,8 @@ local function reclaim(ids, limit, window, end_job)
       gone[#gone + 1] = id
     end
   end
-  for _, job in ipairs(back) do
-    call('LPUSH', lane(job[1]), job[2])
+  for priority, list in pairs(back) do
+    push('LPUSH', priority, list)
   end
   each('ZADD', retry, later)
   write_crashes()
@@ -63,5 +66,5 @@ local function reclaim(ids, limit, window, end_job)
   write_finished({ archived = archived, quarantined = quarantined })
   ends_at, ending_texts, tokens, owners, deadlines = {}, {}, {}, {}, {}
   release_all(ids, entries)
-  return gone, #back
+  return gone, to_pending
 end

@@ -1,11 +1,6 @@
 -- Short names for what reads texts, and the parts of records and holders.
 local sub, match, find, gmatch = string.sub, string.match, string.find, string.gmatch
 
--- The id of a lane's entry: without the mark of lib/ghosts.lua.
-local function id_of(entry)
-  return sub(entry, 1, 1) == ' ' and sub(entry, 2) or entry
-end
-
 -- The value of a header field, or nil. `text` is a part of a header line, never a payload.
 local function field(text, name)
   return match(text, ' ' .. name .. '=(%S+)')

@@ -276,7 +276,8 @@ pub struct QueueInfo {
     pub limit: Option<u64>,
     /// Nothing is claimed.
     pub paused: bool,
-    /// How long the job that is next in its lane has waited since it was due, at most.
+    /// How long the job that is next in its lane has waited since it was due, at most. On Redis, what
+    /// stands behind more than 5,000 entries of jobs that left their lane may not be seen.
     pub oldest_pending_ms: Option<u64>,
     /// Jobs completed on this day (UTC).
     pub completed_today: u64,

@@ -44,6 +44,7 @@ mod identity;
 mod limit;
 mod list;
 mod operate;
+mod places;
 mod poison;
 mod priority;
 mod progress;

@@ -3,6 +3,7 @@
 use crate::{
     case::{Case, text},
     rig::{HOUR, LEASE, Rig, other_queue, queue},
+    setup::add_ghost,
     world::{World, build, enqueue, id, job},
 };
 use sprag::{
@@ -36,6 +37,8 @@ impl Case {
                 world.complete(store, "past").await;
             }
             Self::EnqueueFreedKey => outlive_its_holder(rig, store).await,
+            Self::EnqueueBehindGhost => add_ghost(rig, 4, "new-1").await,
+            Self::ReplaceBehindGhost => add_ghost(rig, 8, "keyed").await,
             Self::ReplaceInScheduled => {
                 let held = job("held").unique(Unique::key("s")).run_at(When::In(HOUR));
                 enqueue(store, [held]).await;
@@ -55,7 +58,7 @@ impl Case {
             |name| job(name).unique(Unique::key("t").mode(Mode::Throttle { window: HOUR }));
         let other = |name| job(name).payload("else", Codec::Raw);
         match self {
-            Self::EnqueuePlain => vec![job("new-1"), job("new-2")],
+            Self::EnqueuePlain | Self::EnqueueBehindGhost => vec![job("new-1"), job("new-2")],
             Self::EnqueueDuplicate | Self::AtomicDuplicate => vec![job("new-1"), keyed()],
             Self::EnqueueConflict => vec![job("new-1"), other("first")],
             Self::EnqueueExisting => {
@@ -75,7 +78,7 @@ impl Case {
             ],
             Self::EnqueueQuarantined => vec![job("bad"), job("new-1")],
             Self::EnqueueFreedKey => vec![job("new-1").unique(Unique::key("f"))],
-            Self::ReplaceInPending => {
+            Self::ReplaceInPending | Self::ReplaceBehindGhost => {
                 let unique = Unique::key("k").replace(ALL_BUT_TIME);
                 vec![job("new").unique(unique).priority(8).max_attempts(3)]
             }

@@ -223,9 +223,9 @@ async fn a_broken_deadline_or_mending_cursor_stops_nobody() {
         assert!(names(&claim(&store, 9).await).starts_with(&["a", "c"]), "{garbage}");
         rig.on::<()>("ZREM", "active", &["a"]).await;
         rig.on::<()>("HSET", "meta", &["mend", garbage]).await;
-        sweep(&store, garbage).await;
+        assert!(sweep(&store, garbage).await.reclaimed >= 1, "{garbage}");
         rig.advance(LEASE).await;
-        assert!(sweep(&store, garbage).await.reclaimed >= 2, "{garbage}");
+        assert!(sweep(&store, garbage).await.reclaimed >= 1, "{garbage}");
         assert!(complete_all(&store, garbage).await >= 2, "{garbage}");
     }
 }

@@ -95,6 +95,7 @@ async fn broken_settings_stop_nothing() {
         "crashes",
         "remembered",
         "stats_day",
+        "entries",
     ];
     for field in fields {
         for garbage in GARBAGE {

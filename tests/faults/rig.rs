@@ -161,14 +161,13 @@ impl Dump {
         self.get(name).iter().map(|entry| entry.split(" = ").next().unwrap_or(entry)).collect()
     }
 
-    /// Where a job's id is: lanes and states. An entry that is to be skipped is no place; a mark in
-    /// front of an id only tells which one is.
+    /// Where a job's id is: lanes and states. A stale entry is no place.
     pub(crate) fn places_of(&self, id: &str) -> Vec<String> {
         let states = STATES;
         let lanes: Vec<_> = (0..10).map(|lane| format!("pending:{lane}")).collect();
         let names = lanes.iter().map(String::as_str).chain(states);
         let is_there = |name: &&str| {
-            let is_entry = |entry: &&&str| entry.strip_prefix(' ').unwrap_or(entry) == id;
+            let is_entry = |entry: &&&str| id_of(entry) == id;
             let entries = self.names(name).iter().filter(is_entry).count();
             entries > name.strip_prefix("pending:").map_or(0, |lane| self.ghosts_of(lane, id))
         };
@@ -178,7 +177,10 @@ impl Dump {
     fn ghosts_of(&self, lane: &str, id: &str) -> usize {
         let prefix = format!("{lane}:{id} = ");
         let count = self.get("ghosts").iter().find_map(|entry| entry.strip_prefix(&prefix));
-        count.map_or(0, |count| count.parse().expect("a number"))
+        count.map_or(0, |text| {
+            let stale = text.split(' ').next().expect("a word");
+            stale.parse().expect("a number")
+        })
     }
 
     /// The keys that hold something else in `other`.
@@ -188,6 +190,11 @@ impl Dump {
             keys.filter(|key| self.0.get(key) != other.0.get(key)).collect();
         changed.into_iter().collect()
     }
+}
+
+/// The id of a lane's entry: ` <token> <id>`, or only the id.
+fn id_of(entry: &str) -> &str {
+    entry.rsplit(' ').next().unwrap_or(entry)
 }
 
 /// Two dumps are equal, or the keys that differ are shown.

@@ -23,7 +23,7 @@ impl Case {
             "claim" => self.prepare_claim(rig, store, &world).await,
             "sweep" => self.prepare_sweep(rig, store, &mut world).await,
             "operate" => self.prepare_operate(rig, store).await,
-            "quarantine" | "release" => self.prepare_quarantine(store).await,
+            "quarantine" | "release" => self.prepare_quarantine(rig, store).await,
             _ => self.prepare_settling(rig, store, &mut world).await,
         }
         match self {
@@ -56,7 +56,7 @@ impl Case {
                 store.sweep(&queue(), Pace::Now).await.expect("sweep");
             }
             Self::ClaimMarked => {
-                add_ghost(rig, "later").await;
+                add_ghost(rig, 4, "later").await;
                 operate(store, Operation::Run, "later").await;
             }
             _ => {}
@@ -65,7 +65,7 @@ impl Case {
 
     async fn prepare_settling(self, rig: &Rig, store: &RedisStore, world: &mut World) {
         match self {
-            Self::RequeueBehindGhost => add_ghost(rig, "plain").await,
+            Self::RequeueBehindGhost => add_ghost(rig, 4, "plain").await,
             Self::CompleteWatched | Self::CompleteKeptAndWatched => {
                 store.watch(&queue(), HOUR).await.expect("watch");
             }
@@ -95,7 +95,7 @@ impl Case {
     async fn prepare_operate(self, rig: &Rig, store: &RedisStore) {
         let was = || job("was").unique(Unique::key("w"));
         match self {
-            Self::RunBehindGhost => add_ghost(rig, "later").await,
+            Self::RunBehindGhost => add_ghost(rig, 4, "later").await,
             Self::RerunWithKey => {
                 enqueue(store, [was().deadline(When::In(24 * HOUR))]).await;
                 operate(store, Operation::Cancel, "was").await;
@@ -114,7 +114,7 @@ impl Case {
         }
     }
 
-    async fn prepare_quarantine(self, store: &RedisStore) {
+    async fn prepare_quarantine(self, rig: &Rig, store: &RedisStore) {
         match self {
             Self::QuarantineAgain => close(store, "for first").await,
             Self::ReleaseInSlices => {
@@ -123,6 +123,12 @@ impl Case {
                 enqueue(store, (0..230).map(bad)).await;
                 close(store, "all of them").await;
                 assert_eq!(claim(store, 1).await.len(), 1, "behind those that it quarantines");
+            }
+            Self::ReleaseBehindGhost => {
+                enqueue(store, [job("bad").priority(9)]).await;
+                close(store, "for bad").await;
+                claim(store, 1).await;
+                add_ghost(rig, 9, "bad").await;
             }
             Self::ReleaseKeyTaken => {
                 let key = || Unique::key("b");
@@ -138,8 +144,21 @@ impl Case {
     async fn prepare_sweep(self, rig: &Rig, store: &RedisStore, world: &mut World) {
         match self {
             Self::SweepPromotes | Self::SweepEvicts => rig.advance(HOUR * 2).await,
+            Self::SweepBehindGhosts => {
+                for name in ["later", "failed", "plain"] {
+                    add_ghost(rig, 4, name).await;
+                }
+                rig.advance(HOUR).await;
+            }
             Self::SweepReclaims => rig.advance(LEASE).await,
             Self::SweepMends => rig.on("ZREM", "active", &["plain"]).await,
+            Self::SweepMendsGhosts => {
+                let waiting: Vec<_> = ["first", "second", "urgent", "keyed"].map(id).into();
+                let outcomes = store.operate(&queue(), Operation::Delete, &waiting).await;
+                assert!(outcomes.expect("operate").iter().all(Result::is_ok));
+                rig.on::<()>("DEL", "pending:4", &[]).await;
+                rig.on::<()>("DEL", "pending:7", &[]).await;
+            }
             Self::SweepInSlices => {
                 let later = |i| job(&format!("later-{i}")).run_at(When::In(HOUR));
                 enqueue(store, (0..230).map(later)).await;
@@ -201,8 +220,8 @@ async fn operate(store: &RedisStore, operation: Operation, name: &str) {
 }
 
 /// An entry that is to be skipped, of a job that is elsewhere.
-async fn add_ghost(rig: &Rig, name: &str) {
-    rig.on::<()>("LPUSH", "pending:4", &[name]).await;
-    rig.on::<()>("HSET", "ghosts", &[&format!("4:{name}"), "1"]).await;
+pub(crate) async fn add_ghost(rig: &Rig, lane: u8, name: &str) {
+    rig.on::<()>("LPUSH", &format!("pending:{lane}"), &[name]).await;
+    rig.on::<()>("HSET", "ghosts", &[&format!("{lane}:{name}"), "1 -"]).await;
     rig.on::<()>("HINCRBY", "meta", &["ghosts", "1"]).await;
 }

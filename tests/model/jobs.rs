@@ -158,6 +158,41 @@ pub(crate) fn jobs() -> impl Strategy<Value = Job> {
     )
 }
 
+/// Ids and contents where jobs move about.
+pub(crate) const FEW: u8 = 3;
+pub(crate) const FEW_CONTENTS: [(u8, u8); 2] = [(0, 1), (0, 2)];
+
+/// Jobs that are in each other's way: now or in an hour, in three lanes, most with the same key.
+pub(crate) fn few_jobs() -> impl Strategy<Value = Job> {
+    let due = prop_oneof![3 => Just(At::Now), 2 => Just(At::In(3_600_000))];
+    let priority = prop_oneof![2 => Just(4), 1 => select(vec![0, 3])];
+    let deadline = option::weighted(0.1, select(vec![At::In(1_000), At::In(60_000)]));
+    let replace = select(vec![
+        vec![],
+        vec![Replace::RunAt],
+        vec![Replace::Priority],
+        vec![Replace::RunAt, Replace::Priority],
+    ]);
+    let key = replace.prop_map(|replace| Key {
+        name: Some(0),
+        holds: Holds::Lifecycle,
+        any_kind: false,
+        replace,
+    });
+    let key = option::weighted(0.75, key);
+    (0..FEW, select(FEW_CONTENTS.to_vec()), due, priority, deadline, key).prop_map(
+        |(id, content, due, priority, deadline, key)| Job {
+            id,
+            content,
+            due,
+            priority,
+            deadline,
+            key,
+            ..PLAIN
+        },
+    )
+}
+
 pub(crate) fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }

@@ -1,6 +1,6 @@
 //! What may be done: one step is one call, or something that happens to the stores.
 
-use crate::jobs::{IDS, Job, content, jobs, times};
+use crate::jobs::{FEW, FEW_CONTENTS, IDS, Job, content, few_jobs, jobs, times};
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use sprag::{State, store::Operation};
 
@@ -135,12 +135,43 @@ fn call() -> impl Strategy<Value = Call> {
     ]
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn steps(call: impl Strategy<Value = Call>, lost: f64) -> impl Strategy<Value = Step> {
     let how = select(vec![Lost::Closed, Lost::Reset]);
-    let lost = option::weighted(0.04, (how, 0..2u64));
-    (call(), lost).prop_map(|(call, lost)| Step { call, lost })
+    let lost = option::weighted(lost, (how, 0..2u64));
+    (call, lost).prop_map(|(call, lost)| Step { call, lost })
 }
 
 pub(crate) fn sequences() -> impl Strategy<Value = Vec<Step>> {
-    vec(step(), 1..60)
+    vec(steps(call(), 0.04), 1..60)
+}
+
+/// All that moves a job from place to place, with three ids and one unique key.
+fn move_about() -> impl Strategy<Value = Call> {
+    let ids = || prop_oneof![3 => (0..FEW).prop_map(|id| vec![id]), 1 => vec(0..FEW, 2..4)];
+    let operate = |operation| ids().prop_map(move |ids| Call::Operate(operation, ids));
+    let held = || vec((0..FEW).prop_map(Pick::Held), 1..3);
+    let claim = (1..4usize, select(vec![500, 30_000]));
+    let (moment, content) = (select(vec![1, 500, 1_000, 60_000]), select(FEW_CONTENTS.to_vec()));
+    prop_oneof![
+        14 => vec(few_jobs(), 1..3).prop_map(Call::Enqueue),
+        1 => vec(few_jobs(), 1..3).prop_map(Call::EnqueueAtomic),
+        8 => operate(Operation::Run),
+        4 => operate(Operation::Cancel),
+        4 => operate(Operation::Rerun),
+        4 => operate(Operation::Delete),
+        6 => claim.prop_map(|(count, lease)| Call::Claim { worker: 0, count, lease }),
+        3 => held().prop_map(Call::Requeue),
+        2 => held().prop_map(|held| Call::Retry(held, 1)),
+        1 => held().prop_map(|held| Call::Snooze(held, 1)),
+        2 => held().prop_map(|held| Call::Complete(held, None)),
+        2 => content.clone().prop_map(|content| Call::Quarantine(content, None)),
+        4 => content.prop_map(Call::Release),
+        3 => moment.prop_map(Call::Advance),
+        3 => any::<u64>().prop_map(|seed| Call::Sweep { now: true, seed }),
+        1 => Just(Call::List { state: State::Pending, kind: None, limit: 1 }),
+    ]
+}
+
+pub(crate) fn moves() -> impl Strategy<Value = Vec<Step>> {
+    vec(steps(move_about(), 0.01), 1..50)
 }

@@ -36,6 +36,26 @@ const HASHES: [&str; 14] = [
     "answers",
 ];
 
+/// What `ghosts` holds of an id in a lane: so many entries are stale, live is the one with the token.
+#[derive(Debug, Default)]
+struct Ghost {
+    stale: i64,
+    token: String,
+}
+
+impl Ghost {
+    fn of(text: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(text);
+        let (stale, token) = text.split_once(' ').expect("two words");
+        Self { stale: stale.parse().expect("a number"), token: token.to_owned() }
+    }
+}
+
+/// An entry is the id, or ` <token> <id>`.
+fn token_and_id(entry: &str) -> (&str, &str) {
+    entry.strip_prefix(' ').map_or(("", entry), |rest| rest.split_once(' ').expect("two words"))
+}
+
 impl Keys {
     pub async fn read(connection: &mut MultiplexedConnection, queue: &QueueName) -> Self {
         let mut all = redis::pipe();
@@ -82,8 +102,8 @@ impl Keys {
         assert_eq!(self.number("unfinished"), (entries + placed) as i64 - ghosts, "unfinished");
         let counted: i64 = self.hashes["ghosts"]
             .values()
-            .map(|n| String::from_utf8_lossy(n).parse::<i64>().expect("a number"))
-            .inspect(|n| assert!(*n > 0, "a ghost entry of {n}"))
+            .map(|text| Ghost::of(text).stale)
+            .inspect(|stale| assert!(*stale > 0, "a ghost of {stale}"))
             .sum();
         assert_eq!(ghosts, counted, "ghosts");
     }
@@ -92,18 +112,29 @@ impl Keys {
     fn check_places(&self) {
         let mut places: HashMap<&str, i64> = HashMap::new();
         for (lane, ids) in &self.lanes {
-            let mut live: HashMap<&str, i64> = HashMap::new();
-            ids.iter().for_each(|id| *live.entry(id.trim_start()).or_default() += 1);
-            for (id, count) in live {
-                let ghosts = self.hashes["ghosts"].get(&format!("{lane}:{id}"));
-                let ghosts =
-                    ghosts.map_or(0, |n| String::from_utf8_lossy(n).parse().expect("a number"));
-                assert!(
-                    (0..=1).contains(&(count - ghosts)),
-                    "{id}: {count} entries, {ghosts} ghosts"
-                );
-                *places.entry(id).or_default() += count - ghosts;
+            let mut tokens: HashMap<&str, Vec<&str>> = HashMap::new();
+            for entry in ids {
+                let (token, id) = token_and_id(entry);
+                tokens.entry(id).or_default().push(token);
             }
+            for (id, tokens) in &tokens {
+                let ghost = self.hashes["ghosts"].get(&format!("{lane}:{id}"));
+                let ghost = ghost.map(|text| Ghost::of(text)).unwrap_or_default();
+                let live = tokens.len() as i64 - ghost.stale;
+                assert!((0..=1).contains(&live), "{id} in {lane}: {tokens:?}, {ghost:?}");
+                if ghost.stale > 0 {
+                    let bear = tokens.iter().filter(|token| **token == ghost.token).count() as i64;
+                    assert_eq!(bear, live, "{id} in {lane}: {tokens:?}, {ghost:?}");
+                    assert_eq!(live == 0, ghost.token == "-", "{id} in {lane}: {ghost:?}");
+                }
+                *places.entry(id).or_default() += live;
+            }
+            let prefix = format!("{lane}:");
+            for name in self.hashes["ghosts"].keys() {
+                let id = name.strip_prefix(&prefix);
+                assert!(id.is_none_or(|id| tokens.contains_key(id)), "{name} has no entry");
+            }
+            self.check_tokens(ids);
         }
         for name in ZSETS.iter().filter(|name| **name != "expiry") {
             self.zsets[name].iter().for_each(|id| *places.entry(id).or_default() += 1);
@@ -115,6 +146,18 @@ impl Keys {
         let placed: HashSet<&str> = places.into_keys().collect();
         let records: HashSet<&str> = self.hashes["jobs"].keys().map(String::as_str).collect();
         assert_eq!(placed, records, "places and records");
+    }
+
+    /// No two entries bear the same token, and none one that is yet to come.
+    fn check_tokens(&self, entries: &[String]) {
+        let given = self.number("entries");
+        let mut once = HashSet::new();
+        for (token, _) in entries.iter().map(|entry| token_and_id(entry)) {
+            if !token.is_empty() {
+                assert!(once.insert(token), "the token {token} comes twice");
+                assert!(token.parse::<i64>().expect("a number") <= given, "{token} of {given}");
+            }
+        }
     }
 
     fn check_leases(&self) {

@@ -14,8 +14,8 @@ macro_rules! sources {
 
 const PARTS: &[(&str, &str)] = sources!(
     "lib/chunks" "lib/clock" "lib/clock_virtual" "lib/crashes" "lib/day" "lib/due" "lib/ended"
-    "lib/failures" "lib/finish" "lib/ghosts" "lib/held" "lib/hold" "lib/lanes" "lib/outcomes"
-    "lib/publish" "lib/reclaim" "lib/release" "lib/remember" "lib/repeats" "lib/replace"
+    "lib/entries" "lib/failures" "lib/finish" "lib/ghosts" "lib/held" "lib/hold" "lib/lanes" "lib/outcomes"
+    "lib/publish" "lib/reclaim" "lib/records" "lib/release" "lib/remember" "lib/repeats" "lib/replace"
     "lib/state" "lib/text" "lib/tries" "lib/unique" "lib/wake" "lib/watch"
 );
 

@@ -33,14 +33,11 @@ fn said(error: &str) -> String {
 }
 
 /// Checks that a cursor is one that a page of this state may have given: `<lane> <entries passed>`
-/// and what was passed of whom for pending jobs, `<time> <id>` for others.
+/// for pending jobs, `<time> <id>` for others.
 fn check_cursor(state: State, cursor: &str) -> Result<(), StoreError> {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let fits = cursor.split_once(' ').is_some_and(|(first, second)| match state {
-        State::Pending => {
-            let passed = second.split(' ').next().unwrap_or_default();
-            digits(first) && first.len() == 1 && digits(passed) && passed.len() < 16
-        }
+        State::Pending => digits(first) && first.len() == 1 && digits(second) && second.len() < 16,
         _ => digits(first) && JobId::new(second).is_ok(),
     });
     if fits {

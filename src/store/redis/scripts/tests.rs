@@ -56,6 +56,7 @@ const REDIS: &[&str] = &[
     "ZRANGE",
     "ZRANGEBYSCORE",
     "ZREM",
+    "ZSCAN",
     "ZSCORE",
 ];
 
