@@ -29,6 +29,7 @@ impl Keeper {
             let program = program.clone();
             move || async move {
                 let _ended = ended.drop_guard();
+                let _needed = Needed(shared.clone(), over.clone());
                 over.run_until_cancelled(keep(shared, program)).await;
             }
         };
@@ -66,13 +67,26 @@ impl Drop for Keeper {
     }
 }
 
+/// Without its keeper a worker would hold jobs that it does not extend: it ends with it.
+struct Needed(Arc<Shared>, CancellationToken);
+
+impl Drop for Needed {
+    fn drop(&mut self) {
+        let Self(shared, over) = self;
+        if !over.is_cancelled() {
+            tracing::error!("the keeper ended by itself: the worker is aborted");
+            shared.shutdown.abort();
+        }
+    }
+}
+
 async fn keep(shared: Arc<Shared>, program: Handle) {
     // Made here: connections live on the runtime where they are first used.
     let store = shared.store().apart();
     tokio::join!(
         extend_leases(&shared, &*store),
         watch_deadlines(&shared),
-        knock(program),
+        knock(&shared, program),
         beat::beat(&shared, &*store),
         control::obey(&shared, &*store),
     );
@@ -131,11 +145,11 @@ async fn extend(shared: &Shared, store: &dyn Store, queue: QueueName, held: Vec<
 /// Knocks at the program's runtime. A handler that spins may occupy just the thread that was about to
 /// wait for I/O and timers; the others sleep, and nobody would see that the handler's time is over.
 /// A task from outside wakes one of them.
-async fn knock(program: Handle) {
+async fn knock(shared: &Shared, program: Handle) {
     let mut answered = program.spawn(async {});
     loop {
         tokio::time::sleep(KNOCK).await;
-        if answered.is_finished() {
+        if answered.is_finished() && shared.running.count() > 0 {
             answered = program.spawn(async {});
         }
     }
