@@ -26,7 +26,8 @@ local function show(id, at)
     return
   end
   read = read + #record
-  local header = match(record, '^[^\n]*')
+  -- With its end, if it has one: without, it is no record, and the reader says so.
+  local header = match(record, '^[^\n]*\n?')
   if kind == '' or field(header, 'kind') == kind then
     reply[#reply + 1], reply[#reply + 2], reply[#reply + 3] = id, at, header
   end

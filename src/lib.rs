@@ -71,7 +71,7 @@ mod trace;
 pub mod worker;
 
 #[doc(inline)]
-pub use client::{Client, Enqueue, OrJoin, Wait, WaitError};
+pub use client::{Client, Enqueue, OrJoin, Wait, WaitError, with_env_password};
 pub use inspect::Inspector;
 #[doc(inline)]
 pub use job::Job;

@@ -1,20 +1,49 @@
 //! The grammar: global flags, and the command that stands behind them.
 
-use crate::{claim, demo, enqueue, job, quarantine, queue, settle, sweep, work, workers};
+use crate::{
+    claim, config::Config, demo, enqueue, job, quarantine, queue, settle, sweep, work, workers,
+};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
 use sprag::Namespace;
+use std::path::PathBuf;
 
 /// Enqueue, claim, settle and look at jobs of sprag, a job queue on Redis.
 ///
 /// Data goes to stdout, talk to stderr. Exit codes: 0 success, 2 invalid, 3 not found, 4 duplicate,
 /// 5 id conflict, 6 quarantined, 7 backpressure, 8 lease rejected, 9 unavailable, 1 anything else.
+///
+/// With --json an error is one object on stderr, whose `error` is one of these in snake_case; of
+/// what is exit 1 it is `backend` (the server's refusal), `timed_out` (`job wait --timeout`) or
+/// `other` (what the store has no part in, such as stdout on a full disk).
 #[derive(Debug, Parser)]
-#[command(name = "sprag", version, arg_required_else_help = true)]
+#[command(name = "sprag", version, arg_required_else_help = true, after_help = SETTINGS)]
 pub(crate) struct Args {
     #[command(flatten)]
-    pub(crate) global: Global,
+    pub(crate) flags: Flags,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+const SETTINGS: &str = "\
+Settings: a flag counts before the environment, that before the file of --config or SPRAG_CONFIG,
+else ./sprag.toml, else $XDG_CONFIG_HOME/sprag/sprag.toml, whose keys are url, namespace, json, yes
+and quiet. A URL without a password takes that of SPRAG_REDIS_PASSWORD, or of the file that
+SPRAG_REDIS_PASSWORD_FILE names.";
+
+/// A process of the demo: no command for people, and in no list of them.
+#[derive(Debug, Parser)]
+#[command(name = "sprag demo-part")]
+pub(crate) struct PartArgs {
+    #[command(subcommand)]
+    pub(crate) part: demo::Part,
+}
+
+impl PartArgs {
+    /// If this process is one.
+    pub(crate) fn read() -> Option<Self> {
+        let mut args = std::env::args_os().skip(1);
+        (args.next()? == "demo-part").then(|| Self::parse_from(std::env::args_os().skip(1)))
+    }
 }
 
 impl Args {
@@ -45,23 +74,57 @@ impl Args {
 
 /// Flags of every command.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Global {
+pub(crate) struct Flags {
     /// Redis: redis://[user:password@]host[:port][/db] or redis+unix:///path.
     /// Else SPRAG_REDIS_URL, else REDIS_URL, else redis://127.0.0.1:6379
     #[arg(long, global = true, value_name = "URL")]
-    pub(crate) url: Option<String>,
+    url: Option<String>,
     /// Prefix of every key. Else SPRAG_NAMESPACE, else sprag
     #[arg(long, global = true, value_name = "NS")]
-    pub(crate) namespace: Option<Namespace>,
+    namespace: Option<Namespace>,
     /// One JSON object per line instead of tables; errors too
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
+    #[arg(long, global = true, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    json: Option<bool>,
     /// Answer yes to every question
-    #[arg(long, global = true)]
-    pub(crate) yes: bool,
+    #[arg(long, global = true, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    yes: Option<bool>,
     /// No talk on stderr but errors
-    #[arg(long, global = true)]
+    #[arg(long, global = true, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    quiet: Option<bool>,
+    /// Settings that are not given otherwise. Else SPRAG_CONFIG, else sprag.toml if there is one
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// What flags and file say, put together. Of the environment asks `connect`.
+#[derive(Debug, Default)]
+pub(crate) struct Global {
+    pub(crate) url: Option<String>,
+    pub(crate) namespace: Option<Namespace>,
+    pub(crate) json: bool,
+    pub(crate) yes: bool,
     pub(crate) quiet: bool,
+    /// Behind the environment.
+    pub(crate) file: Config,
+}
+
+impl Flags {
+    /// Whether errors are objects, as far as flags tell.
+    pub(crate) fn says_json(&self) -> bool {
+        self.json.unwrap_or(false)
+    }
+
+    pub(crate) fn with(self, file: Config) -> Global {
+        let is = |flag: Option<bool>, file: Option<bool>| flag.or(file).unwrap_or(false);
+        Global {
+            json: is(self.json, file.json),
+            yes: is(self.yes, file.yes),
+            quiet: is(self.quiet, file.quiet),
+            url: self.url,
+            namespace: self.namespace,
+            file,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -93,6 +156,13 @@ pub(crate) enum Command {
     /// Uses the Redis of --url, SPRAG_REDIS_URL or REDIS_URL, in a namespace of its own whose keys
     /// it deletes; without one it starts a private redis-server and ends it.
     Demo,
-    #[command(subcommand, hide = true)]
-    DemoPart(demo::Part),
+    /// Print what makes a shell complete this command, for example into
+    /// ~/.local/share/bash-completion/completions/sprag
+    Completions {
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual, of a command if one is named: sprag man job list | man -l -
+    Man {
+        command: Vec<String>,
+    },
 }

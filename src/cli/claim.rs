@@ -1,15 +1,21 @@
 //! `sprag claim`.
 
-use crate::{args::Global, connect, fail::Failure, out, payload::Shown, units};
-use serde::Serialize;
-use sprag::{
-    Envelope, QueueName, Store, WorkerId,
-    model::MAX_BATCH,
-    store::{Claimed, JobInfo},
+use crate::{
+    args::Global, connect, envelope::EnvelopeFields, fail::Failure, out, payload::Shown, units,
 };
-use std::{collections::BTreeMap, time::Duration};
+use serde::Serialize;
+use serde_json::json;
+use sprag::{
+    QueueName, RedisStore, Store, WorkerId,
+    model::MAX_BATCH,
+    store::{Claimed, Held},
+};
+use std::time::Duration;
 
 /// Take jobs to run; settle each with its fence before its lease ends
+///
+/// Jobs that cannot be written to stdout, because nobody reads on or the disk is full, are put
+/// back; stderr says how many.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     queue: QueueName,
@@ -27,22 +33,84 @@ pub(crate) struct Args {
 pub(crate) async fn claim(global: &Global, args: Args) -> Result<(), Failure> {
     let store = connect::store(global)?;
     let mut jobs = Vec::new();
+    let end = take(&store, &args, &mut jobs).await;
+    let (written, told) = tell(global, &args.queue, &jobs);
+    if let Err(failure) = told {
+        let back = put_back(&store, &args.queue, &jobs[written..]).await;
+        return Err(back.say(global, failure));
+    }
+    if jobs.is_empty() && end.is_ok() {
+        out::talk(global, "nothing to claim");
+    }
+    // What was claimed before a call failed is handed out all the same.
+    end
+}
+
+async fn take(store: &RedisStore, args: &Args, jobs: &mut Vec<Claimed>) -> Result<(), Failure> {
     loop {
         let left = args.count - jobs.len();
         let claim = store.claim(&args.queue, &args.worker, left, args.lease).await?;
         jobs.extend(claim.jobs);
         if !claim.more || jobs.len() >= args.count {
-            break;
+            return Ok(());
         }
     }
+}
+
+/// Writes the jobs, and tells how many are known to be written.
+fn tell(global: &Global, queue: &QueueName, jobs: &[Claimed]) -> (usize, Result<(), Failure>) {
     if global.json {
-        return jobs.iter().try_for_each(|job| out::object(&Answer::of(&args.queue, job)));
+        for (written, job) in jobs.iter().enumerate() {
+            if let Err(failure) = out::object(&Answer::of(queue, job)) {
+                return (written, Err(failure));
+            }
+        }
+        return (jobs.len(), Ok(()));
     }
     if jobs.is_empty() {
-        out::talk(global, "nothing to claim");
-        return Ok(());
+        return (0, Ok(()));
     }
-    out::table(["id", "fence", "kind", "payload"], jobs.iter().map(row).collect())
+    // Of a table it cannot be told which rows got through: who has read one is rejected by its fence.
+    let header = ["id", "fence", "kind", "payload"];
+    (0, out::table(header, jobs.iter().map(row).collect()))
+}
+
+/// What became of jobs that could not be handed out.
+struct PutBack {
+    requeued: usize,
+    /// Not put back, for the store did not take them: held until their lease ends.
+    held: usize,
+}
+
+async fn put_back(store: &RedisStore, queue: &QueueName, jobs: &[Claimed]) -> PutBack {
+    let held: Vec<_> =
+        jobs.iter().map(|job| Held { id: job.id.clone(), fence: job.fence }).collect();
+    let outcomes = match &*held {
+        [] => Vec::new(),
+        held => store.requeue(queue, held).await.unwrap_or_default(),
+    };
+    let requeued = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
+    PutBack { requeued, held: jobs.len() - requeued }
+}
+
+impl PutBack {
+    /// With the error that there is; a pipe that nobody reads is none.
+    fn say(&self, global: &Global, why: Failure) -> Failure {
+        let Self { requeued, held } = self;
+        let mut text = format!("{requeued} jobs could not be printed and were put back");
+        if *held > 0 {
+            text += &format!("; {held} could not be put back and are held until their lease ends");
+        }
+        match why {
+            Failure::Other(_) => return why.although(text),
+            _ if global.json => {
+                let warning = json!({ "warning": text, "requeued": requeued, "held": held });
+                out::warn(&warning.to_string());
+            }
+            _ => out::warn(&format!("sprag: {text}")),
+        }
+        why
+    }
 }
 
 fn row(job: &Claimed) -> [String; 4] {
@@ -73,72 +141,8 @@ impl<'a> Answer<'a> {
             attempt: job.attempt,
             crash: job.crash,
             lease_expires_at: job.lease_expires_at.as_millis(),
-            envelope: EnvelopeFields::of(&job.envelope, job.enqueued_at.as_millis()),
+            envelope: EnvelopeFields::of(&job.envelope, job.enqueued_at),
             payload: Shown::of(&job.envelope),
         }
-    }
-}
-
-/// What was enqueued, as `claim` and `job show` tell it.
-#[derive(Serialize)]
-pub(crate) struct EnvelopeFields<'a> {
-    kind: &'a str,
-    codec: &'static str,
-    version: u32,
-    enqueued_at: u64,
-    priority: u8,
-    max_attempts: u32,
-    fingerprint: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    timeout_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retention_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    unique: Option<UniqueFields>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    partition: Option<&'a str>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    headers: &'a BTreeMap<String, String>,
-}
-
-#[derive(Serialize)]
-struct UniqueFields {
-    /// None: the payload is the key.
-    key: Option<String>,
-    any_kind: bool,
-}
-
-impl<'a> EnvelopeFields<'a> {
-    pub(crate) fn of(job: &'a Envelope, enqueued_at: u64) -> Self {
-        Self {
-            kind: job.kind().as_str(),
-            codec: job.codec().as_str(),
-            version: job.version(),
-            enqueued_at,
-            priority: job.priority(),
-            max_attempts: job.max_attempts(),
-            fingerprint: job.fingerprint().to_string(),
-            timeout_ms: job.timeout().map(units::millis),
-            retention_ms: job.retention().map(units::millis),
-            unique: job.unique().map(|unique| UniqueFields {
-                key: unique.given_key().map(|key| String::from_utf8_lossy(key).into_owned()),
-                any_kind: unique.is_any_kind(),
-            }),
-            partition: job.partition().map(sprag::Partition::as_str),
-            headers: job.headers(),
-        }
-    }
-
-    pub(crate) fn kind(&self) -> &str {
-        self.kind
-    }
-
-    pub(crate) fn enqueued_at(&self) -> u64 {
-        self.enqueued_at
-    }
-
-    pub(crate) fn of_shown(job: &'a JobInfo) -> Option<Self> {
-        let (envelope, at) = job.envelope.as_ref().ok()?;
-        Some(Self::of(envelope, at.as_millis()))
     }
 }

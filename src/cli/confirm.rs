@@ -11,7 +11,7 @@ pub(crate) fn confirm(global: &Global, what: &str) -> Result<(), Failure> {
         return Ok(());
     }
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        let text = format!("yes: {what} needs --yes, for nobody is there to be asked");
+        let text = format!("--yes: is missing, and nobody is there to be asked: {what}?");
         return Err(StoreError::Invalid(text).into());
     }
     let mut stderr = std::io::stderr();

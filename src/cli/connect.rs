@@ -4,6 +4,7 @@ use crate::{args::Global, fail::Failure};
 use sprag::{
     Client, Inspector, Namespace, RedisStore, StoreError,
     store::{Callers, RedisStoreBuilder},
+    with_env_password,
 };
 use std::{ffi::OsString, time::Duration};
 
@@ -13,7 +14,12 @@ pub(crate) const BUDGET: Duration = Duration::from_secs(6);
 
 /// The store of a command. Settlements name themselves, so that the same command again succeeds.
 pub(crate) fn store(global: &Global) -> Result<RedisStore, Failure> {
-    Ok(named(global)?.repeat_budget(BUDGET).callers(Callers::PerSettlement).build()?)
+    store_of(global, Callers::PerSettlement)
+}
+
+/// The same; settlements are known by what was asked for.
+pub(crate) fn store_of(global: &Global, callers: Callers) -> Result<RedisStore, Failure> {
+    Ok(named(global)?.repeat_budget(BUDGET).callers(callers).build()?)
 }
 
 /// What looks at jobs and queues, and steers them.
@@ -27,12 +33,16 @@ pub(crate) fn client(global: &Global) -> Result<Client, Failure> {
 }
 
 fn named(global: &Global) -> Result<RedisStoreBuilder, StoreError> {
-    let url = given_url(global)?.unwrap_or_else(|| "redis://127.0.0.1:6379".to_owned());
-    let namespace = match &global.namespace {
-        Some(namespace) => namespace.clone(),
-        None => env("SPRAG_NAMESPACE")?.map(Namespace::new).transpose()?.unwrap_or_default(),
+    let url = match given_url(global)? {
+        Some(url) => url,
+        None => with_env_password("redis://127.0.0.1:6379".to_owned())?,
     };
-    Ok(builder(&url)?.namespace(namespace))
+    let namespace = match &global.namespace {
+        Some(namespace) => Some(namespace.clone()),
+        None => env("SPRAG_NAMESPACE")?.map(Namespace::new).transpose()?,
+    };
+    let namespace = namespace.or_else(|| global.file.namespace.clone());
+    Ok(builder(&url)?.namespace(namespace.unwrap_or_default()))
 }
 
 /// A store on this server; `memory://` is refused.
@@ -47,15 +57,20 @@ pub(crate) fn builder(url: &str) -> Result<RedisStoreBuilder, StoreError> {
     Ok(RedisStore::builder(url))
 }
 
-/// The URL of flag or environment, if there is one.
+/// The URL of flag, environment or file, if there is one, with the environment's password.
 pub(crate) fn given_url(global: &Global) -> Result<Option<String>, StoreError> {
+    named_url(global)?.map(with_env_password).transpose()
+}
+
+fn named_url(global: &Global) -> Result<Option<String>, StoreError> {
     if let Some(url) = &global.url {
         return Ok(Some(url.clone()));
     }
-    match env("SPRAG_REDIS_URL")? {
-        None => env("REDIS_URL"),
-        named => Ok(named),
-    }
+    let named = match env("SPRAG_REDIS_URL")? {
+        None => env("REDIS_URL")?,
+        named => named,
+    };
+    Ok(named.or_else(|| global.file.url.clone()))
 }
 
 /// A variable that is set to something.

@@ -14,7 +14,7 @@ use sprag::{
     Envelope, JobId, Kind, Partition, QueueName, State, Store, StoreError, Timestamp, Unique, When,
     model::{EnvelopeBuilder, Mode, Replace},
 };
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{collections::BTreeSet, path::PathBuf, process::ExitCode, time::Duration};
 
 /// Admit a job; prints its id
 #[derive(Debug, clap::Args)]
@@ -67,7 +67,8 @@ pub(crate) struct Args {
     /// When it is no longer worth running
     #[arg(long, value_name = "DUR|TIME", value_parser = units::when, allow_hyphen_values = true)]
     deadline: Option<When>,
-    /// How long the finished job is kept
+    /// How long the completed job is kept [default: not at all]. One that is archived or quarantined
+    /// is kept for 90 d, a cancelled one for 7 d, unless this is longer
     #[arg(long, value_name = "DUR", value_parser = units::duration, allow_hyphen_values = true)]
     retention: Option<Duration>,
     /// How long its id is remembered after the job is gone
@@ -76,7 +77,7 @@ pub(crate) struct Args {
     /// Its tenant
     #[arg(long, value_name = "P")]
     partition: Option<String>,
-    /// A header; may be given again
+    /// A header; may be given again, with another name
     #[arg(long, value_name = "K=V", value_parser = header)]
     header: Vec<(String, String)>,
     #[arg(long, value_enum, default_value_t)]
@@ -138,6 +139,11 @@ impl Args {
         job = given(job, self.remember, EnvelopeBuilder::remember);
         let partition = self.partition.as_ref().map(Partition::new).transpose()?;
         job = given(job, partition, EnvelopeBuilder::partition);
+        let names: BTreeSet<_> = self.header.iter().map(|(name, _)| name).collect();
+        if names.len() < self.header.len() {
+            let text = "--header: a name is given twice; must be given once".to_owned();
+            return Err(StoreError::Invalid(text));
+        }
         self.header.iter().fold(job, |job, (name, value)| job.header(name, value)).build()
     }
 
@@ -225,8 +231,10 @@ pub(crate) async fn enqueue(global: &Global, args: Box<Args>) -> Result<ExitCode
 }
 
 fn tell(global: &Global, answer: &Answer<'_>) -> Result<(), Failure> {
+    // Who could not read the id is told it here.
+    let there = |failure: Failure| failure.although(format!("job {} is enqueued", answer.id));
     if global.json {
-        return out::object(answer);
+        return out::object(answer).map_err(there);
     }
     let how = match (answer.joined, answer.existing) {
         (true, _) => "joined: another job holds the unique key; it is",
@@ -235,5 +243,5 @@ fn tell(global: &Global, answer: &Answer<'_>) -> Result<(), Failure> {
     };
     let state = answer.state.map_or("gone", State::as_str);
     out::talk(global, &format!("{how} {state}"));
-    out::line(answer.id)
+    out::line(answer.id).map_err(there)
 }

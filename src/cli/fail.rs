@@ -4,7 +4,7 @@ use crate::{out, redact::redacted};
 use clap::error::{ContextKind, ContextValue, ErrorKind as ClapKind};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use sprag::{Envelope, JobId, StoreError};
+use sprag::{Envelope, JobId, QueueName, StoreError};
 use std::{
     io::{ErrorKind, Write},
     process::ExitCode,
@@ -15,9 +15,14 @@ use std::{
 pub(crate) enum Failure {
     /// The store's answer, and the line of a file that it is about.
     Store { error: StoreError, line: Option<usize> },
-    /// No answer to an enqueue call, whose jobs may be there or not: their ids, and their lines if
+    /// An enqueue call failed on the way, and its jobs may be there or not: their ids, and their lines if
     /// they stand in a file.
     Unsure { error: StoreError, ids: Vec<JobId>, lines: Vec<usize> },
+    /// Some of many were refused, each of which has been told of: the first one's error, and its
+    /// line or id.
+    Refused { error: StoreError, line: Option<usize>, id: Option<JobId>, refused: u64 },
+    /// A wait was over before its job.
+    TimedOut(String),
     /// Nobody reads on: a success.
     BrokenPipe,
     /// Anything else.
@@ -61,11 +66,19 @@ impl Failure {
         jobs: &[Envelope],
         line: Option<usize>,
     ) -> Self {
-        if !matches!(error, StoreError::Unavailable(_)) {
+        if !matches!(error, StoreError::Unavailable(_) | StoreError::Backend(_)) {
             return Self::Store { error, line };
         }
         let ids = jobs.iter().map(|job| job.id().clone()).collect();
         Self::Unsure { error, ids, lines: lines.to_vec() }
+    }
+
+    /// Says what stands although the command failed. A pipe that nobody reads is no failure.
+    pub(crate) fn although(self, what: String) -> Self {
+        match self {
+            Self::Other(error) => Self::Other(error.context(what)),
+            failure => failure,
+        }
     }
 
     /// Writes the error down and answers the exit code.
@@ -76,6 +89,12 @@ impl Failure {
             Self::Unsure { error, ids, lines } => {
                 (Object::unsure(error, ids, lines), exit_code(error))
             }
+            // People have read the refusals on stderr already, and the summary.
+            Self::Refused { error, .. } if !json => return ExitCode::from(exit_code(error)),
+            Self::Refused { error, line, id, refused } => {
+                (Object::refused(error, *line, id.as_ref(), *refused), exit_code(error))
+            }
+            Self::TimedOut(text) => (Object::plain("timed_out", text), 1),
             Self::Other(error) => (Object::plain("other", &format!("{error:#}")), 1),
         };
         object.say(json);
@@ -167,8 +186,28 @@ impl Object {
 
     /// The same of a job that is one of many.
     pub(crate) fn of_job(error: &StoreError, id: &JobId) -> Self {
-        let mut object = Self::of(error, None);
-        object.fields.insert("id".to_owned(), json!(id.as_str()));
+        Self::of(error, None).with("id", json!(id.as_str()))
+    }
+
+    /// The same of a queue that is one of many.
+    pub(crate) fn of_queue(error: &StoreError, queue: &str) -> Self {
+        let mut object = Self::of(error, None).with("queue", json!(queue));
+        object.message = redacted(&format!("queue {queue}: {error}"));
+        object
+    }
+
+    fn with(mut self, field: &str, value: Value) -> Self {
+        self.fields.insert(field.to_owned(), value);
+        self
+    }
+
+    /// Of a command that did what it could.
+    fn refused(error: &StoreError, line: Option<usize>, id: Option<&JobId>, refused: u64) -> Self {
+        let mut object = Self::of(error, line).with("refused", json!(refused));
+        if let Some(id) = id {
+            object = object.with("id", json!(id.as_str()));
+        }
+        object.message = format!("{refused} refused; the first: {}", object.message);
         object
     }
 
@@ -190,12 +229,12 @@ impl Object {
                 ("jobs", jobs, hint)
             }
         };
-        object.fields.insert(name.to_owned(), value);
+        object = object.with(name, value);
         object.message = format!("{}; {hint}", object.message);
         object
     }
 
-    fn say(&self, json: bool) {
+    pub(crate) fn say(&self, json: bool) {
         let text = match (json, self.line) {
             (true, _) => serde_json::to_string(self).unwrap_or_default(),
             (false, Some(line)) => format!("sprag: line {line}: {}", self.message),
@@ -204,6 +243,14 @@ impl Object {
         // If nobody reads stderr there is nobody left to tell.
         let _ = writeln!(std::io::stderr(), "{text}");
     }
+}
+
+/// Says what is wrong with each queue that could not be looked at; the others were shown.
+pub(crate) fn damaged(queues: &[(QueueName, StoreError)], json: bool) -> ExitCode {
+    for (queue, error) in queues {
+        Object::of_queue(error, queue.as_str()).say(json);
+    }
+    ExitCode::from(queues.first().map_or(0, |(_, error)| exit_code(error)))
 }
 
 pub(crate) fn exit_code(error: &StoreError) -> u8 {

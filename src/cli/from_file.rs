@@ -80,7 +80,7 @@ async fn each(
     mut lines: Lines,
 ) -> Result<ExitCode, Failure> {
     let mut run =
-        Run { global, args, client: Client::new(store), summary: Summary::default(), code: 0 };
+        Run { global, args, client: Client::new(store), summary: Summary::default(), first: None };
     let mut chunk = Chunk::default();
     while let Some((line, text)) = lines.next()? {
         run.summary.lines += 1;
@@ -95,7 +95,13 @@ async fn each(
     run.send(&mut chunk).await?;
     drop(lines);
     run.summary.tell(global)?;
-    Ok(ExitCode::from(run.code))
+    match run.first {
+        None => Ok(ExitCode::SUCCESS),
+        Some((line, error)) => {
+            let refused = run.summary.refused;
+            Err(Failure::Refused { error, line: Some(line), id: None, refused })
+        }
+    }
 }
 
 /// Jobs on their way, and the lines they stood in.
@@ -123,8 +129,8 @@ struct Run<'a> {
     args: &'a Args,
     client: Client,
     summary: Summary,
-    /// Exit code of the first refused line.
-    code: u8,
+    /// The first refused line gives the exit code.
+    first: Option<(usize, StoreError)>,
 }
 
 impl Run<'_> {
@@ -151,9 +157,7 @@ impl Run<'_> {
 
     fn refused(&mut self, line: usize, error: &StoreError) -> Result<(), Failure> {
         self.summary.refused += 1;
-        if self.code == 0 {
-            self.code = fail::exit_code(error);
-        }
+        self.first.get_or_insert_with(|| (line, error.clone()));
         if self.global.json {
             return out::object(&fail::Object::of(error, Some(line)));
         }
@@ -192,7 +196,7 @@ impl Lines {
             let name = file.display().to_string();
             let opened = File::open(file).and_then(|file| Ok((file.metadata()?.len(), file)));
             let (size, opened) =
-                opened.map_err(|error| payload::unreadable("from", &name, &error))?;
+                opened.map_err(|error| payload::unreadable("--from", &name, &error))?;
             (Box::new(BufReader::new(opened)), name, size)
         };
         // indicatif draws on stderr, and only on a terminal.
@@ -214,7 +218,7 @@ impl Lines {
         loop {
             let mut line = Vec::new();
             let read = self.reader.read_until(b'\n', &mut line);
-            let read = read.map_err(|error| payload::unreadable("from", &self.name, &error))?;
+            let read = read.map_err(|error| payload::unreadable("--from", &self.name, &error))?;
             if read == 0 {
                 return Ok(None);
             }

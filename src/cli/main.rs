@@ -6,13 +6,16 @@
 
 mod args;
 mod claim;
+mod config;
 mod confirm;
 mod connect;
 mod demo;
 mod enqueue;
+mod envelope;
 mod fail;
 mod from_file;
 mod job;
+mod manual;
 mod out;
 mod payload;
 mod quarantine;
@@ -24,29 +27,47 @@ mod units;
 mod work;
 mod workers;
 
-use args::{Args, Command};
+use args::{Args, Command, Global, PartArgs};
+use config::Config;
 use fail::Failure;
 use std::{io::IsTerminal, process::ExitCode};
 use tracing::level_filters::LevelFilter;
 
 fn main() -> ExitCode {
-    let args = match Args::read() {
+    if let Some(PartArgs { part }) = PartArgs::read() {
+        let global = Global::default();
+        let done =
+            log_to_stderr(false, LevelFilter::ERROR).and_then(|()| run(demo::part(&global, part)));
+        return done.map_or_else(|failure| failure.report(false), |()| ExitCode::SUCCESS);
+    }
+    let Args { flags, command } = match Args::read() {
         Ok(args) => args,
-        Err(error) => return fail::usage(&error, std::env::args_os().any(|arg| arg == "--json")),
+        Err(error) => return fail::usage(&error, wants_json()),
     };
-    let json = args.global.json;
-    match log_to_stderr(&args).and_then(|()| run(args)) {
+    let json = flags.says_json();
+    let global = match Config::find(&flags) {
+        Ok(file) => flags.with(file),
+        Err(error) => return Failure::from(error).report(json),
+    };
+    let logging = log_to_stderr(global.quiet, usual_level(&command));
+    match logging.and_then(|()| run(perform(&global, command))) {
         Ok(code) => code,
-        Err(failure) => failure.report(json),
+        Err(failure) => failure.report(global.json),
     }
 }
 
-fn run(args: Args) -> Result<ExitCode, Failure> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(command(args))
+/// Of a command line that could not be read.
+fn wants_json() -> bool {
+    let flag = std::env::args_os().any(|arg| arg == "--json" || arg == "--json=true");
+    let file = Config::of_unread_args().json.unwrap_or(false);
+    flag || file && !std::env::args_os().any(|arg| arg == "--json=false")
 }
 
-async fn command(Args { global, command }: Args) -> Result<ExitCode, Failure> {
-    let global = &global;
+fn run<T>(command: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(command)
+}
+
+async fn perform(global: &Global, command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Enqueue(args) => return enqueue::enqueue(global, args).await,
         Command::Claim(args) => claim::claim(global, args).await?,
@@ -58,26 +79,30 @@ async fn command(Args { global, command }: Args) -> Result<ExitCode, Failure> {
         Command::Requeue(args) => settle::requeue(global, args).await?,
         Command::Sweep(args) => sweep::sweep(global, args).await?,
         Command::Work(args) => return work::work(global, args).await,
-        Command::Queue(verb) => queue::queue(global, verb).await?,
+        Command::Queue(verb) => return queue::queue(global, verb).await,
         Command::Job(verb) => return job::job(global, verb).await,
-        Command::Quarantine(verb) => quarantine::quarantine(global, verb).await?,
+        Command::Quarantine(verb) => return quarantine::quarantine(global, verb).await,
         Command::Worker(verb) => workers::worker(global, verb).await?,
         Command::Demo => return demo::demo(global).await,
-        Command::DemoPart(part) => demo::part(global, part).await?,
+        Command::Completions { shell } => manual::completions(shell)?,
+        Command::Man { command } => manual::manual(&command)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The library's log lines, `RUST_LOG` choosing among them. By default errors only; what `work` runs
-/// and fails is worth a line as well.
-fn log_to_stderr(args: &Args) -> Result<(), Failure> {
-    if args.global.quiet {
-        return Ok(());
-    }
-    let usual = match args.command {
+/// What `work` runs and fails is worth a line; of a command that ends at once errors alone are.
+fn usual_level(command: &Command) -> LevelFilter {
+    match command {
         Command::Work(_) => LevelFilter::WARN,
         _ => LevelFilter::ERROR,
-    };
+    }
+}
+
+/// The library's log lines, `RUST_LOG` choosing among them.
+fn log_to_stderr(quiet: bool, usual: LevelFilter) -> Result<(), Failure> {
+    if quiet {
+        return Ok(());
+    }
     let filter = tracing_subscriber::EnvFilter::builder()
         .with_default_directive(usual.into())
         .parse_lossy(connect::env("RUST_LOG")?.unwrap_or_default());

@@ -27,6 +27,13 @@ pub(crate) fn line(text: &str) -> Result<(), Failure> {
     Ok(stdout.write_all(b"\n")?)
 }
 
+/// Writes what is a text of many lines already.
+pub(crate) fn bytes(text: &[u8]) -> Result<(), Failure> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text)?;
+    Ok(stdout.flush()?)
+}
+
 /// Writes a table with a row of names above.
 pub(crate) fn table<const N: usize>(
     header: [&str; N],

@@ -1,11 +1,17 @@
 //! `sprag quarantine`.
 
-use crate::{args::Global, connect, fail::Failure, out, units};
+use crate::{
+    args::Global,
+    connect,
+    fail::{self, Failure},
+    out, units,
+};
 use serde::Serialize;
 use sprag::{
-    Fingerprint, QueueName, StoreError,
+    Fingerprint, Inspector, QueueName, StoreError,
     store::{Change, Quarantine},
 };
+use std::process::ExitCode;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Verb {
@@ -68,31 +74,51 @@ struct Opened<'a> {
     archived: u64,
 }
 
-pub(crate) async fn quarantine(global: &Global, verb: Verb) -> Result<(), Failure> {
+pub(crate) async fn quarantine(global: &Global, verb: Verb) -> Result<ExitCode, Failure> {
     let inspector = connect::inspector(global)?;
     match verb {
-        Verb::List { queue } => {
-            let queues = match queue {
-                Some(queue) => vec![queue.to_string()],
-                None => inspector.queues().await?.into_iter().map(|info| info.queue).collect(),
-            };
-            let mut rows = Vec::new();
-            for queue in &queues {
-                let listed = inspector.quarantines(queue).await?;
-                if global.json {
-                    listed.iter().try_for_each(|one| out::object(&Entry::of(queue, one)))?;
-                }
-                rows.extend(listed.iter().map(|one| Entry::of(queue, one).row()));
-            }
-            if global.json {
-                return Ok(());
-            }
-            if rows.is_empty() {
-                out::talk(global, "nothing is in quarantine");
-                return Ok(());
-            }
-            out::table(["queue", "fingerprint", "since", "crashes", "worker", "reason"], rows)
+        Verb::List { queue: Some(queue) } => {
+            // A queue that is named is all that there is to tell of.
+            let listed = inspector.quarantines(&queue).await?;
+            tell(global, &[(queue, listed)]).map(|()| ExitCode::SUCCESS)
         }
+        Verb::List { queue: None } => list(global, &inspector).await,
+        verb => one(global, &inspector, verb).await.map(|()| ExitCode::SUCCESS),
+    }
+}
+
+/// Of all queues. One that is damaged hides no other.
+async fn list(global: &Global, inspector: &Inspector) -> Result<ExitCode, Failure> {
+    let (mut listed, mut damaged) = (Vec::new(), Vec::new());
+    for (queue, _) in inspector.each_queue().await? {
+        match inspector.quarantines(&queue).await {
+            Ok(entries) => listed.push((queue, entries)),
+            Err(error @ StoreError::Unavailable(_)) => return Err(error.into()),
+            Err(error) => damaged.push((queue, error)),
+        }
+    }
+    tell(global, &listed)?;
+    Ok(fail::damaged(&damaged, global.json))
+}
+
+fn tell(global: &Global, listed: &[(QueueName, Vec<Quarantine>)]) -> Result<(), Failure> {
+    let entries = listed
+        .iter()
+        .flat_map(|(queue, entries)| entries.iter().map(|entry| Entry::of(queue.as_str(), entry)));
+    if global.json {
+        return entries.into_iter().try_for_each(|entry| out::object(&entry));
+    }
+    let rows: Vec<_> = entries.map(|entry| entry.row()).collect();
+    if rows.is_empty() {
+        out::talk(global, "nothing is in quarantine");
+        return Ok(());
+    }
+    out::table(["queue", "fingerprint", "since", "crashes", "worker", "reason"], rows)
+}
+
+async fn one(global: &Global, inspector: &Inspector, verb: Verb) -> Result<(), Failure> {
+    match verb {
+        Verb::List { .. } => Ok(()),
         Verb::Show { queue, fingerprint } => {
             let one = inspector.quarantined(&queue, fingerprint).await?;
             let entry = Entry::of(queue.as_str(), &one);

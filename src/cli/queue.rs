@@ -1,15 +1,22 @@
 //! `sprag queue`.
 
-use crate::{args::Global, confirm::confirm, connect, fail::Failure, out, units};
+use crate::{
+    args::Global,
+    confirm::confirm,
+    connect,
+    fail::{self, Failure},
+    out, units,
+};
 use serde::Serialize;
 use sprag::{
     Inspector, QueueName, StoreError,
     store::{Day, QueueInfo},
 };
+use std::process::ExitCode;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Verb {
-    /// All queues with their counters
+    /// All queues with their counters. Of one that is damaged stderr says why; exit code 1 then
     List,
     /// A queue's counters
     Show { queue: QueueName },
@@ -22,7 +29,7 @@ pub(crate) enum Verb {
     },
     /// Let nothing be claimed; what runs goes on. Makes the queue if need be
     Pause { queue: QueueName },
-    /// End a pause
+    /// End a pause of a queue that is there
     Resume { queue: QueueName },
     /// Refuse jobs beyond so many unfinished ones; makes the queue if need be
     Limit {
@@ -77,12 +84,19 @@ struct OfDay<'a> {
     day: &'a Day,
 }
 
-pub(crate) async fn queue(global: &Global, verb: Verb) -> Result<(), Failure> {
+pub(crate) async fn queue(global: &Global, verb: Verb) -> Result<ExitCode, Failure> {
     let inspector = connect::inspector(global)?;
     match verb {
-        Verb::List => list(global, &inspector.queues().await?),
+        Verb::List => list(global, inspector.each_queue().await?),
+        verb => one(global, &inspector, verb).await.map(|()| ExitCode::SUCCESS),
+    }
+}
+
+async fn one(global: &Global, inspector: &Inspector, verb: Verb) -> Result<(), Failure> {
+    match verb {
+        Verb::List => Ok(()),
         Verb::Show { queue } => show(global, &inspector.queue(&queue).await?),
-        Verb::Stats { queue, days } => stats(global, &inspector, &queue, days).await,
+        Verb::Stats { queue, days } => stats(global, inspector, &queue, days).await,
         Verb::Pause { queue } => {
             inspector.pause(&queue).await?;
             tell_paused(global, &queue, true)
@@ -100,7 +114,7 @@ pub(crate) async fn queue(global: &Global, verb: Verb) -> Result<(), Failure> {
             out::talk(global, &format!("{queue}: limit {limit}"));
             Ok(())
         }
-        Verb::Delete { queue, force } => delete(global, &inspector, &queue, force).await,
+        Verb::Delete { queue, force } => delete(global, inspector, &queue, force).await,
     }
 }
 
@@ -160,14 +174,31 @@ async fn stats(
     out::table(header, days.into_iter().map(row).collect())
 }
 
-fn list(global: &Global, queues: &[QueueInfo]) -> Result<(), Failure> {
+/// All that can be told; then of each that cannot, why. One that is damaged hides no other.
+fn list(
+    global: &Global,
+    queues: Vec<(QueueName, Result<QueueInfo, StoreError>)>,
+) -> Result<ExitCode, Failure> {
+    let (mut infos, mut damaged) = (Vec::new(), Vec::new());
+    for (queue, found) in queues {
+        match found {
+            Ok(info) => infos.push(info),
+            // The store's state, not the queue's.
+            Err(error @ StoreError::Unavailable(_)) => return Err(error.into()),
+            Err(error) => damaged.push((queue, error)),
+        }
+    }
     if global.json {
-        return queues.iter().try_for_each(out::object);
-    }
-    if queues.is_empty() {
+        infos.iter().try_for_each(out::object)?;
+    } else if infos.is_empty() && damaged.is_empty() {
         out::talk(global, "there is no queue");
-        return Ok(());
+    } else if !infos.is_empty() {
+        table(&infos)?;
     }
+    Ok(fail::damaged(&damaged, global.json))
+}
+
+fn table(queues: &[QueueInfo]) -> Result<(), Failure> {
     let row = |info: &QueueInfo| {
         let counts = [info.pending, info.active, info.scheduled, info.retry, info.archived];
         let [pending, active, scheduled, retry, archived] = counts.map(|n| n.to_string());

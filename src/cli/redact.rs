@@ -1,5 +1,7 @@
 //! No password is shown.
 
+use crate::config;
+
 /// Characters of a URL that are looked at for its user and password.
 const LONGEST_USERINFO: usize = 1_024;
 
@@ -8,7 +10,10 @@ const LONGEST_USERINFO: usize = 1_024;
 pub(crate) fn redacted(text: &str) -> String {
     let variables = ["SPRAG_REDIS_URL", "REDIS_URL"].into_iter().filter_map(std::env::var_os);
     let given = std::env::args_os().skip(1).chain(variables);
-    let given: Vec<String> = given.map(|text| text.to_string_lossy().into_owned()).collect();
+    let given = given.map(|text| text.to_string_lossy().into_owned());
+    // In a file each URL has a line of its own.
+    let file = config::text().into_iter().flat_map(str::lines).map(str::to_owned);
+    let given: Vec<String> = given.chain(file).collect();
     without(text, &userinfos(&given))
 }
 

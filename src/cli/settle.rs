@@ -2,9 +2,10 @@
 
 use crate::{args::Global, connect, fail::Failure, out, payload, units};
 use serde::Serialize;
+use sha2::{Digest, Sha256};
 use sprag::{
     Fence, JobId, QueueName, RedisStore, State, Store, StoreError,
-    store::{Archive, ArchiveReason, Complete, Held, MAX_RESULT, Outcomes, Retry, Snooze},
+    store::{Archive, ArchiveReason, Callers, Complete, Held, MAX_RESULT, Outcomes, Retry, Snooze},
     worker,
 };
 use std::time::Duration;
@@ -82,8 +83,8 @@ pub(crate) struct CompleteArgs {
 
 pub(crate) async fn complete(global: &Global, args: CompleteArgs) -> Result<(), Failure> {
     let CompleteArgs { job, result } = args;
-    let result = result.map(|result| payload::read("result", &result)).transpose()?;
-    result.as_ref().map_or(Ok(()), |result| payload::check_json("result", result))?;
+    let result = result.map(|result| payload::read("--result", &result)).transpose()?;
+    result.as_ref().map_or(Ok(()), |result| payload::check_json("--result", result))?;
     let bytes = result.as_ref().map_or(0, Vec::len);
     let complete = Complete { held: job.held(), result: result.map(Into::into) };
     let store = connect::store(global)?;
@@ -132,14 +133,23 @@ pub(crate) async fn retry(
     global: &Global,
     RetryArgs { job, error, delay }: RetryArgs,
 ) -> Result<(), Failure> {
-    let store = connect::store(global)?;
-    let delay = match delay {
-        Some(delay) => delay,
-        None => usual_delay(&store, &job).await?,
+    let (store, delay) = match delay {
+        Some(delay) => (connect::store(global)?, delay),
+        None => {
+            // The delay is another one each time: the request is known by what it says.
+            let store = connect::store_of(global, Callers::PerRequest(digest(&error)))?;
+            let delay = usual_delay(&store, &job).await?;
+            (store, delay)
+        }
     };
     let retry = Retry { held: job.held(), delay, error };
     let state = only(store.retry(&job.queue, &[retry]).await?)?;
     job.tell(global, state)
+}
+
+fn digest(text: &str) -> u64 {
+    let digest = Sha256::digest(text);
+    digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 /// The library's back-off after the attempt that failed now. The verdict on a job that is gone is

@@ -1,10 +1,13 @@
 //! The producer's face: typed jobs in, answers out.
 //!
-//! `wait` waits for a job's end, `bus` hears of it.
+//! `env` finds the server, `wait` waits for a job's end, `bus` hears of it.
 
 mod bus;
+mod env;
 mod wait;
 
+use env::url_from_env;
+pub use env::with_env_password;
 pub use wait::{Wait, WaitError};
 
 mod meters;
@@ -62,12 +65,13 @@ impl Client {
     }
 
     /// Opens the store that the environment names: `SPRAG_REDIS_URL`, else `REDIS_URL`, else
-    /// `redis://127.0.0.1:6379`.
+    /// `redis://127.0.0.1:6379`; if that has no password, with the one of `SPRAG_REDIS_PASSWORD`
+    /// or of the file that `SPRAG_REDIS_PASSWORD_FILE` names.
     ///
     /// # Errors
-    /// As [`connect`](Client::connect).
+    /// As [`connect`](Client::connect); `Invalid` if the password cannot be had, or both are set.
     pub fn from_env() -> Result<Self, StoreError> {
-        Self::connect(&url_from_env())
+        Self::connect(&url_from_env()?)
     }
 
     /// Works on a store of the caller's own.
@@ -124,8 +128,8 @@ impl Client {
     ///
     /// # Errors
     /// The call's own: `Duplicate`, `IdConflict`, `Backpressure`, `Invalid`; `Unavailable` when the
-    /// store stayed away for the whole repeat budget: the job may have been enqueued. With an
-    /// [`id`](Enqueue::id) or a unique key of the caller's own the same call again is safe.
+    /// store stayed away for the whole repeat budget: the job may have been enqueued, and the text
+    /// names its id. With that [`id`](Enqueue::id) or a unique key the same call again is safe.
     ///
     /// # Cancel safety
     /// A future that is dropped before its answer may have enqueued the job.
@@ -203,13 +207,6 @@ impl Client {
             None => Ok(Vec::new()),
         }
     }
-}
-
-/// The URL that the environment names.
-pub(crate) fn url_from_env() -> String {
-    let named = |name| std::env::var(name).ok().filter(|url| !url.is_empty());
-    let url = named("SPRAG_REDIS_URL").or_else(|| named("REDIS_URL"));
-    url.unwrap_or_else(|| "redis://127.0.0.1:6379".to_owned())
 }
 
 /// Runs of jobs that can go in one call: one queue, within a batch's bounds.
@@ -328,7 +325,7 @@ impl Enqueue {
         self.with(|job| job.deadline(when))
     }
 
-    /// How long the finished job is kept: whole ms, 1 ms to 10 years.
+    /// How long the finished job is kept: see [`Envelope::retention`].
     pub fn retention(self, retention: Duration) -> Self {
         self.with(|job| job.retention(retention))
     }
@@ -386,9 +383,22 @@ impl IntoFuture for Enqueue {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let client = self.client.clone();
-            let mut outcomes = client.send(&[self.envelope()?]).await?;
+            let job = [self.envelope()?];
+            let outcomes = client.send(&job).await;
+            let mut outcomes = outcomes.map_err(|error| unsure(error, job[0].id()))?;
             outcomes.pop().unwrap_or_else(|| Err(StoreError::Backend("no outcome".into())))
         })
+    }
+}
+
+/// Of a call that failed it is not known what it did: its error names the job, so that the same
+/// enqueue with this id finds out.
+fn unsure(error: StoreError, id: &JobId) -> StoreError {
+    let with_id = |text: String| format!("{text}; job {id} may have been enqueued");
+    match error {
+        StoreError::Unavailable(text) => StoreError::Unavailable(with_id(text)),
+        StoreError::Backend(text) => StoreError::Backend(with_id(text)),
+        refused => refused,
     }
 }
 

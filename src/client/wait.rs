@@ -11,7 +11,12 @@ use crate::{
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
-use std::{future::IntoFuture, marker::PhantomData, time::Duration};
+use std::{
+    future::IntoFuture,
+    marker::PhantomData,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 /// Why there is no result.
@@ -43,7 +48,8 @@ pub enum WaitError {
     /// The job is completed, and its result is of another type than the one that is asked for.
     #[error("the result cannot be decoded: {0}")]
     Undecodable(String),
-    /// The job was not finished in time. It goes on.
+    /// The job was not finished in time. It goes on. If the store did not answer at all in that
+    /// time it is [`Store`](WaitError::Store) with `Unavailable`.
     #[error("the job is not finished yet")]
     TimedOut,
     /// The store cannot be asked.
@@ -94,7 +100,14 @@ impl Client {
     /// ```
     pub fn wait<R: DeserializeOwned>(&self, queue: &QueueName, id: &JobId) -> Wait<R> {
         let (client, queue, id) = (self.clone(), queue.clone(), id.clone());
-        Wait { client, queue, id, timeout: None, result: PhantomData }
+        Wait {
+            client,
+            queue,
+            id,
+            timeout: None,
+            looked: AtomicBool::new(false),
+            result: PhantomData,
+        }
     }
 }
 
@@ -112,6 +125,8 @@ pub struct Wait<R> {
     queue: QueueName,
     id: JobId,
     timeout: Option<Duration>,
+    /// The job was seen at least once.
+    looked: AtomicBool,
     result: PhantomData<fn() -> R>,
 }
 
@@ -126,10 +141,15 @@ impl<R> Wait<R> {
         let end = self.end_in_time();
         match self.timeout {
             None => Ok(end.await?),
-            Some(timeout) => {
-                let in_time = tokio::time::timeout(timeout, end).await;
-                Ok(in_time.map_err(|_| WaitError::TimedOut)??)
-            }
+            Some(timeout) => match tokio::time::timeout(timeout, end).await {
+                Ok(end) => Ok(end?),
+                Err(_) if self.looked.load(Ordering::Relaxed) => Err(WaitError::TimedOut),
+                // Whether the job is finished is not known.
+                Err(_) => {
+                    let text = format!("no answer within {} ms", timeout.as_millis());
+                    Err(StoreError::Unavailable(text).into())
+                }
+            },
         }
     }
 
@@ -181,7 +201,11 @@ impl<R> Wait<R> {
 
     /// The end, if the job is finished.
     async fn look(&self) -> Result<Option<End>, StoreError> {
-        match self.client.store().show(&self.queue, &self.id).await {
+        let shown = self.client.store().show(&self.queue, &self.id).await;
+        if shown.is_ok() {
+            self.looked.store(true, Ordering::Relaxed);
+        }
+        match shown {
             Ok(info) if info.state.is_unfinished() => Ok(None),
             Ok(info) => Ok(Some(End::of(info))),
             Err(StoreError::NotFound(_)) => Ok(Some(End::Gone)),

@@ -80,17 +80,24 @@ impl Inspector {
     /// # Errors
     /// See [`Inspector`].
     pub async fn queues(&self) -> Result<Vec<QueueInfo>, StoreError> {
+        self.each_queue().await?.into_iter().map(|(_, found)| found).collect()
+    }
+
+    /// As [`queues`](Inspector::queues), each with an answer of its own: a queue that is damaged
+    /// hides no other.
+    ///
+    /// # Errors
+    /// See [`Inspector`]; here, if the queues' names cannot be had.
+    pub async fn each_queue(
+        &self,
+    ) -> Result<Vec<(QueueName, Result<QueueInfo, StoreError>)>, StoreError> {
         let names = self.store.queues().await?;
         let mut queues = Vec::with_capacity(names.len());
         for slice in names.chunks(LOOKUPS) {
             let lookups = slice.iter().map(|name| self.store.queue(name));
-            for found in futures_util::future::join_all(lookups).await {
-                match found {
-                    Ok(info) => queues.push(info),
-                    Err(StoreError::NotFound(_)) => {}
-                    Err(error) => return Err(error),
-                }
-            }
+            let found = futures_util::future::join_all(lookups).await;
+            let there = |(_, found): &(_, _)| !matches!(found, Err(StoreError::NotFound(_)));
+            queues.extend(slice.iter().cloned().zip(found).filter(there));
         }
         Ok(queues)
     }
@@ -156,9 +163,15 @@ impl Inspector {
     /// Ends a pause, and wakes a worker if there is work.
     ///
     /// # Errors
-    /// See [`Inspector`].
+    /// `NotFound` if nobody has made the queue.
     pub async fn resume(&self, queue: impl AsRef<str>) -> Result<(), StoreError> {
-        self.set(queue, &[Setting::Paused(false)]).await
+        let queue = QueueName::new(queue)?;
+        match self.store.queue(&queue).await {
+            // A slip of the pen shall not make a queue.
+            Err(error @ StoreError::NotFound(_)) => Err(error),
+            // One whose counters are damaged may be resumed all the same.
+            _ => self.store.set(&queue, &[Setting::Paused(false)]).await,
+        }
     }
 
     /// Refuses jobs beyond so many unfinished ones; none: no limit. Makes the queue if need be.

@@ -101,8 +101,9 @@ getters! {
     timeout: Option<Duration> => |e| e.timeout;
     /// When the job is no longer worth running.
     deadline: Option<When> => |e| e.deadline;
-    /// How long the completed job is kept (default: not at all). An archived or cancelled job is
-    /// kept for its own default (90 d, 7 d) or this, whichever is longer.
+    /// How long the completed job is kept (default: not at all). An archived, quarantined or
+    /// cancelled job is kept for its own default (90 d, 90 d, 7 d) or this, whichever is longer: a
+    /// short retention does not eat what an operator is to look at.
     retention: Option<Duration> => |e| e.retention;
     /// How long the identity (id and content) outlives the record.
     remember: Option<Duration> => |e| e.remember;

@@ -17,12 +17,15 @@ async fn each_line_is_judged_by_itself_and_refused_ones_are_told() {
     let sprag = Program::start().await;
     let (_file, path) = file(b"1\nbad\n\n{\"a\":2}\r\n[\n\xff\n1\n  \n3");
     let from = ["--json", "enqueue", "q", "k", "--unique-payload", "--from", &path];
+    let (invalid, duplicate) = (json!("invalid"), json!("duplicate"));
     let ran = sprag.run(&from);
-    assert_eq!((ran.code, ran.stderr.as_str()), (2, ""), "{ran:?}");
+    // The command's own error is on stderr: what its exit code says.
+    let error = ran.error();
+    assert_eq!((ran.code, &error["error"]), (2, &invalid), "{ran:?}");
+    assert_eq!((&error["line"], &error["refused"]), (&json!(2), &json!(4)), "{error}");
     let objects = ran.objects();
     let (summary, refused) = objects.split_last().expect("a summary");
     let told: Vec<_> = refused.iter().map(|o| (&o["line"], &o["error"])).collect();
-    let (invalid, duplicate) = (json!("invalid"), json!("duplicate"));
     let expected = [
         (&json!(2), &invalid),
         (&json!(5), &invalid),
@@ -97,7 +100,7 @@ async fn a_file_that_is_not_there_is_an_error() {
         let error = sprag.error(2, &args);
         let message = error["message"].as_str().expect("a text");
         assert_eq!(error["error"], "invalid");
-        assert!(message.starts_with(&format!("invalid from: cannot read {file}: ")), "{message}");
+        assert!(message.starts_with(&format!("invalid --from: cannot read {file}: ")), "{message}");
     }
 }
 

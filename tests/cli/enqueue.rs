@@ -27,7 +27,7 @@ async fn an_enqueued_job_is_claimed_whole() {
         ("retention_ms", json!(3_600_000)),
         ("partition", json!("acme")),
         ("headers", json!({ "traceparent": "00=x" })),
-        ("unique", json!({ "key": "u7", "any_kind": false })),
+        ("unique", json!({ "key": "u7", "any_kind": false, "mode": "lifecycle" })),
     ] {
         assert_eq!(job[field], value, "{field} of {job}");
     }

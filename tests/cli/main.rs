@@ -5,16 +5,22 @@
 mod support;
 
 mod bulk;
+mod config;
+mod damaged;
 mod demo;
 mod enqueue;
+mod envelope;
+mod help;
 mod look;
 mod outside;
+mod password;
 mod program;
 mod quarantine;
 mod queues;
 mod script;
 mod settle;
 mod steer;
+mod undelivered;
 mod unique;
 mod work;
 mod workers;

@@ -95,7 +95,10 @@ async fn a_key_of_another_type_is_exit_1() {
     let mut connection = sprag.server.connection().await;
     let mut set = redis::cmd("SET");
     set.arg("sprag:{q}:meta").arg("x").query_async::<()>(&mut connection).await.expect("set");
-    assert_eq!(sprag.error(1, &["enqueue", "q", "k"])["error"], "backend");
+    let error = sprag.error(1, &["enqueue", "q", "k"]);
+    assert_eq!(error["error"], "backend");
+    let message = text_of(&error, "message");
+    assert!(message.starts_with("backend: WRONGTYPE Operation against"), "{message}");
 }
 
 #[tokio::test]
@@ -149,7 +152,7 @@ async fn a_broken_pipe_is_a_success() {
     );
     let ran =
         run(Command::new("sh").args(["-c", &pipe]).env("SPRAG_REDIS_URL", sprag.server.url()));
-    assert_eq!((ran.code, ran.stderr.as_str()), (0, "0\n"));
+    assert!(ran.code == 0 && ran.stderr.ends_with("0\n"), "{ran:?}");
 
     // The same for help, and for a line that is too short for the pipe to notice in between.
     let mut child = command().arg("--help").stdout(Stdio::piped()).spawn().expect("it runs");

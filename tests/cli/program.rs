@@ -25,9 +25,13 @@ pub(crate) struct Ran {
 /// The program with nothing of the tests' own environment.
 pub(crate) fn command() -> Command {
     let mut command = Command::new(SPRAG);
-    for name in ["SPRAG_REDIS_URL", "REDIS_URL", "SPRAG_NAMESPACE", "RUST_LOG"] {
+    for name in ["SPRAG_REDIS_URL", "REDIS_URL", "SPRAG_NAMESPACE", "RUST_LOG", "SPRAG_CONFIG"] {
         command.env_remove(name);
     }
+    for name in ["SPRAG_REDIS_PASSWORD", "SPRAG_REDIS_PASSWORD_FILE", "NO_COLOR"] {
+        command.env_remove(name);
+    }
+    command.env("XDG_CONFIG_HOME", "/no/such/folder");
     command
 }
 

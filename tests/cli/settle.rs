@@ -33,6 +33,42 @@ async fn each_verb_settles_and_the_same_command_again_succeeds() {
 }
 
 #[tokio::test]
+async fn the_same_verb_with_other_arguments_is_judged_anew() {
+    let sprag = Program::start().await;
+    for (verb, first, others) in [
+        ("complete", vec![], vec![vec!["--result", "1"]]),
+        ("complete", vec!["--result", "1"], vec![vec![], vec!["--result", "2"]]),
+        (
+            "retry",
+            vec!["--error", "e"],
+            vec![vec!["--error", "f"], vec!["--error", "e", "--delay", "1s"]],
+        ),
+        (
+            "retry",
+            vec!["--error", "e", "--delay", "1h"],
+            vec![vec!["--error", "e", "--delay", "2h"], vec!["--error", "e"]],
+        ),
+        ("archive", vec![], vec![vec!["--error", "e"], vec!["--undecodable"]]),
+        ("snooze", vec!["--delay", "1h"], vec![vec!["--delay", "2h"]]),
+    ] {
+        sprag.object(&["enqueue", "q", "k", "1", "--retention", "1h"]);
+        let (id, fence) = held(&sprag.claim("q"));
+        let command = |flags: &[&'static str]| {
+            let start = [verb, "q", &id, "--fence", &fence].map(str::to_owned);
+            start.into_iter().chain(flags.iter().map(ToString::to_string)).collect::<Vec<_>>()
+        };
+        let run = |flags: &[&'static str]| {
+            let words = command(flags);
+            sprag.run(&words.iter().map(String::as_str).collect::<Vec<_>>()).code
+        };
+        assert_eq!((run(&first), run(&first)), (0, 0), "{verb} {first:?}");
+        for other in &others {
+            assert_eq!(run(other), 8, "{verb} {first:?}, then {other:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn another_fence_is_rejected_by_every_verb() {
     let sprag = Program::start().await;
     sprag.object(&["enqueue", "q", "k", "1", "--id", "x"]);

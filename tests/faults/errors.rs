@@ -202,3 +202,19 @@ async fn a_url_that_cannot_be_used_is_invalid_and_not_repeated() {
         assert!(!format!("{error:?}").contains(PASSWORD), "{error:?}");
     }
 }
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Greet;
+
+impl sprag::Job for Greet {
+    const KIND: &'static str = "greet";
+}
+
+#[tokio::test]
+async fn an_enqueue_that_may_have_been_done_names_its_job() {
+    let stub = Stub::answering(Reply::Bytes("-WRONGTYPE a key of another kind\r\n")).await;
+    let client = sprag::Client::new(store(&stub.url(PASSWORD)));
+    let error = client.enqueue(Greet).id("mine").await.expect_err("refused");
+    let told = "backend: WRONGTYPE a key of another kind; job mine may have been enqueued";
+    assert_eq!(error.to_string(), told);
+}

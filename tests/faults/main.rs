@@ -25,6 +25,7 @@ mod connection;
 mod entries;
 mod errors;
 mod events;
+mod flush;
 mod garbage;
 mod hands;
 mod matrix;

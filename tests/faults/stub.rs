@@ -68,7 +68,7 @@ async fn serve(client: TcpStream, script: &Reply, password: &Reply) -> std::io::
     while let Some(request) = requests.next().await? {
         let command = words(&request)?[0].to_ascii_lowercase();
         let reply = match &*command {
-            b"evalsha" => *script,
+            b"evalsha" | b"eval" => *script,
             b"auth" => *password,
             b"script" => Reply::Bytes("$40\r\n0000000000000000000000000000000000000000\r\n"),
             _ => Reply::Bytes("+OK\r\n"),

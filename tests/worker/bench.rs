@@ -115,6 +115,14 @@ impl Bench {
         words.iter().for_each(|word| cmd.write_arg(word.as_bytes()));
         cmd.query_async(&mut self.redis.clone()).await.expect("a command")
     }
+
+    /// How often clients sent this command so far; scripts do not send it.
+    pub(crate) async fn sent(&self, command: &str) -> u64 {
+        let stats: String = self.run(&["INFO", "commandstats"]).await;
+        let prefix = format!("cmdstat_{command}:calls=");
+        let count = stats.lines().find_map(|line| line.strip_prefix(&prefix));
+        count.map_or(0, |rest| rest.split(',').next().expect("a field").parse().expect("a number"))
+    }
 }
 
 pub(crate) fn client(url: &str) -> Client {

@@ -29,6 +29,7 @@ mod settling;
 mod several;
 mod signals;
 mod spare;
+mod spins;
 mod stands_still;
 mod steered;
 mod told;

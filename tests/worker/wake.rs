@@ -18,8 +18,9 @@ async fn an_idle_worker_starts_a_job_by_its_wake_up() {
     }
     latencies.sort();
     assert!(latencies[100] < ms(20), "median of {latencies:?}");
-    // The fallbacks come every 1.5 s, and the next one 0.75 s later on average.
-    assert!(latencies[199] < ms(700), "longest of {latencies:?}");
+    // The fallbacks come every 1.5 s: each wake-up that is missed costs 0.75 s on average. Two may
+    // be hit by a machine that stands still for a moment.
+    assert!(latencies[197] < ms(300), "longest of {latencies:?}");
     assert_eq!(working.stop().await.completed, 200);
 }
 

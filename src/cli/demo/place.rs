@@ -18,7 +18,7 @@ impl Place {
     pub(super) async fn find(global: &Global, dir: &TempDir) -> Result<Self, Failure> {
         if let Some(namespace) = &global.namespace {
             return Err(StoreError::Invalid(format!(
-                "namespace: {namespace}; the demo makes one of its own and deletes it"
+                "--namespace: {namespace}; the demo makes one of its own and deletes it"
             ))
             .into());
         }

@@ -36,6 +36,9 @@ pub(super) fn start(place: &Place, dir: &Path, args: &[&str]) -> std::io::Result
         // By the environment: arguments, and with them a password, are shown to all by `ps`.
         .env("SPRAG_REDIS_URL", &place.url)
         .env("SPRAG_NAMESPACE", place.namespace.as_str())
+        // The URL has what it needs; a private server knows no password.
+        .env_remove("SPRAG_REDIS_PASSWORD")
+        .env_remove("SPRAG_REDIS_PASSWORD_FILE")
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .kill_on_drop(true)

@@ -1,6 +1,6 @@
 //! `sprag job list`.
 
-use crate::{args::Global, claim::EnvelopeFields, connect, fail::Failure, out, units};
+use crate::{args::Global, connect, envelope::EnvelopeFields, fail::Failure, out, units};
 use serde::Serialize;
 use sprag::{Kind, QueueName, State, StoreError, store::Listed};
 
@@ -10,7 +10,9 @@ const PAGE: usize = 1_000;
 /// The jobs of a queue, of one state or all
 ///
 /// Pending jobs stand in the order of their claim, others by when they are due, lose their lease or
-/// are evicted. While jobs move, one may be seen twice or not at all.
+/// are evicted. While jobs move, one may be seen twice or not at all: a page of pending jobs begins so
+/// many places behind the front, and whoever claims meanwhile takes the front away, so that as many
+/// are skipped.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     queue: QueueName,
@@ -20,10 +22,11 @@ pub(crate) struct Args {
     /// Those of this kind only
     #[arg(long, value_name = "K")]
     kind: Option<Kind>,
-    /// At most so many. If there are more, the last line tells the cursor to go on with
+    /// At most so many. If there are more, a cursor to go on with is told: on stderr, or with --json as
+    /// the last object
     #[arg(long, value_name = "N", value_parser = units::whole::<usize>(1..=1_000_000), default_value = "100", allow_hyphen_values = true)]
     limit: usize,
-    /// Go on where the list before ended
+    /// Go on where the list before ended: the same command with the cursor that it told
     #[arg(long, value_name = "C")]
     cursor: Option<String>,
 }
@@ -58,7 +61,7 @@ struct Spot {
 
 impl Spot {
     fn read(text: &str) -> Result<Self, StoreError> {
-        let bad = || StoreError::Invalid("cursor: must be one that a list gave".to_owned());
+        let bad = || StoreError::Invalid("--cursor: must be one that a list gave".to_owned());
         let (state, rest) = text.split_once(':').ok_or_else(bad)?;
         let state = state.parse().map_err(|_| bad())?;
         let cursor = Some(rest.replacen('+', " ", 1)).filter(|rest| !rest.is_empty());
@@ -77,7 +80,7 @@ pub(super) async fn list(global: &Global, args: Args) -> Result<(), Failure> {
     if let (Some(spot), Some(state)) = (&at, args.state)
         && spot.state != state
     {
-        let text = format!("cursor: is one of {} jobs; must be of {state} ones", spot.state);
+        let text = format!("--cursor: is one of {} jobs; must be of {state} ones", spot.state);
         return Err(StoreError::Invalid(text).into());
     }
     let states = State::ALL.into_iter().filter(|state| args.state.is_none_or(|one| one == *state));
@@ -99,7 +102,17 @@ pub(super) async fn list(global: &Global, args: Args) -> Result<(), Failure> {
         }
         while left > 0 {
             jobs = jobs.page_size(left.min(PAGE));
-            let Some(page) = jobs.next_page().await? else { break };
+            let page = match jobs.next_page().await {
+                Ok(Some(page)) => page,
+                Ok(None) => break,
+                Err(error) => {
+                    // What was found before is not lost for it.
+                    if !rows.is_empty() {
+                        tell_end(global, rows, None)?;
+                    }
+                    return Err(error.into());
+                }
+            };
             left -= page.len();
             for job in &page {
                 let row = Row::of(&args.queue, state, job);
@@ -129,7 +142,10 @@ fn tell_end(global: &Global, rows: Vec<[String; 5]>, more: Option<&Spot>) -> Res
         out::table(["id", "kind", "state", "enqueued", "next"], rows)?;
     }
     if let Some(cursor) = cursor {
-        out::talk(global, &format!("there may be more: --cursor '{cursor}'"));
+        out::talk(
+            global,
+            &format!("there may be more: the same command with --cursor '{cursor}' goes on"),
+        );
     }
     Ok(())
 }
@@ -143,7 +159,7 @@ impl<'a> Row<'a> {
             id: job.id.as_str(),
             queue: queue.as_str(),
             state,
-            envelope: decoded.map(|(envelope, at)| EnvelopeFields::of(envelope, at.as_millis())),
+            envelope: decoded.map(|(envelope, at)| EnvelopeFields::of(envelope, *at)),
             undecodable: job.envelope.as_ref().err().map(ToString::to_string),
             due_at: at.filter(|_| is_due),
             lease_expires_at: at.filter(|_| state == State::Active),

@@ -2,8 +2,8 @@
 
 use crate::{
     args::Global,
-    claim::EnvelopeFields,
     connect,
+    envelope::EnvelopeFields,
     fail::Failure,
     out,
     payload::{self, Shown},
@@ -55,6 +55,8 @@ struct Answer<'a> {
     evicted_at: Option<u64>,
     errors: Vec<FailedFields<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<Box<RawValue>>,
     #[serde(flatten)]
     payload: Option<Shown>,
@@ -97,6 +99,7 @@ impl<'a> FailedFields<'a> {
 
 impl<'a> Answer<'a> {
     fn of(queue: &'a QueueName, job: &'a JobInfo, payload: bool) -> Self {
+        let envelope = job.envelope.as_ref().ok();
         let (holder, ending) = (job.holder.as_ref(), job.ending.as_ref());
         let ended_by = ending.and_then(|ending| ending.worker.as_ref());
         let result = job.result.as_deref().and_then(|text| std::str::from_utf8(text).ok());
@@ -106,7 +109,7 @@ impl<'a> Answer<'a> {
             state: job.state,
             attempt: job.attempt,
             crash: job.crash,
-            envelope: EnvelopeFields::of_shown(job),
+            envelope: envelope.map(|(envelope, at)| EnvelopeFields::of(envelope, *at)),
             undecodable: job.envelope.as_ref().err().map(ToString::to_string),
             due_at: job.due_at.map(|at| at.as_millis()),
             worker: holder.map(|h| &h.worker).or(ended_by).map(sprag::WorkerId::as_str),
@@ -117,7 +120,8 @@ impl<'a> Answer<'a> {
             evicted_at: job.evicted_at.map(|at| at.as_millis()),
             errors: job.errors.iter().map(FailedFields::of).collect(),
             result: result.and_then(payload::raw_json),
-            payload: job.envelope.as_ref().ok().filter(|_| payload).map(|(e, _)| Shown::of(e)),
+            progress: job.progress.as_deref().and_then(payload::raw_json),
+            payload: envelope.filter(|_| payload).map(|(envelope, _)| Shown::of(envelope)),
         }
     }
 
@@ -125,6 +129,7 @@ impl<'a> Answer<'a> {
     fn table(mut self) -> Result<(), Failure> {
         // Texts that are shown as they are stored: no reader in between that has limits of its own.
         let (payload, result) = (self.payload.take(), self.result.take());
+        let progress = self.progress.take();
         let object = serde_json::to_value(&self).map_err(anyhow::Error::from)?;
         let mut rows = Vec::new();
         for (name, value) in object.as_object().into_iter().flatten() {
@@ -136,6 +141,7 @@ impl<'a> Answer<'a> {
             };
             rows.push((name.as_str(), text));
         }
+        rows.extend(progress.iter().map(|told| ("progress", told.get().to_owned())));
         rows.extend(result.iter().map(|result| ("result", result.get().to_owned())));
         rows.extend(payload.iter().map(|payload| (payload.name(), payload.text().to_owned())));
         // The most telling first; the others in the order of the alphabet.

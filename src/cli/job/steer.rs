@@ -10,7 +10,7 @@ use crate::{
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use sprag::{
-    Inspector, JobId, Kind, QueueName, State,
+    Inspector, JobId, Kind, QueueName, State, StoreError,
     inspect::Slice,
     store::{Change, Operation},
 };
@@ -20,17 +20,17 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     queue: QueueName,
-    #[arg(required_unless_present = "all", conflicts_with_all = ["all", "state", "kind"])]
+    /// One job; or --state and --all
     id: Option<JobId>,
     /// All jobs in this state instead
-    #[arg(long, value_name = "S", requires = "all")]
+    #[arg(long, value_name = "S")]
     state: Option<State>,
     /// Those of this kind only
-    #[arg(long, value_name = "K", requires = "all")]
+    #[arg(long, value_name = "K")]
     kind: Option<Kind>,
     /// Goes with --state. Asks on a terminal, and needs --yes elsewhere. Broken off, the same command
     /// goes on with what is left
-    #[arg(long, requires = "state")]
+    #[arg(long)]
     all: bool,
 }
 
@@ -40,10 +40,32 @@ pub(super) async fn steer(
     args: Args,
 ) -> Result<ExitCode, Failure> {
     let inspector = connect::inspector(global)?;
-    match (&args.id, args.state) {
-        (Some(id), _) => one(global, &inspector, operation, &args.queue, id).await,
-        (None, Some(state)) => many(global, &inspector, operation, &args, state).await,
-        (None, None) => Err(anyhow::anyhow!("neither a job nor a state").into()),
+    match args.which()? {
+        Which::One(id) => one(global, &inspector, operation, &args.queue, id).await,
+        Which::All(state) => many(global, &inspector, operation, &args, state).await,
+    }
+}
+
+enum Which<'a> {
+    One(&'a JobId),
+    All(State),
+}
+
+impl Args {
+    /// By hand, for clap's own words on flags that need each other are hard to follow.
+    fn which(&self) -> Result<Which<'_>, StoreError> {
+        let wrong = match (&self.id, self.state, self.all) {
+            (Some(id), None, false) if self.kind.is_none() => return Ok(Which::One(id)),
+            (None, Some(state), true) => return Ok(Which::All(state)),
+            (Some(_), ..) => "an ID stands alone, without --state, --kind and --all".to_owned(),
+            (None, Some(state), false) => {
+                format!("--state {state} is about many jobs: add --all, or give an ID instead")
+            }
+            (None, None, _) => {
+                "give an ID, or --state S and --all for all jobs in a state".to_owned()
+            }
+        };
+        Err(StoreError::Invalid(format!("choice of jobs: {wrong}")))
     }
 }
 
@@ -126,13 +148,11 @@ async fn many(
         left: 0,
         refused: 0,
     };
-    let mut code = 0;
+    let mut first = None;
     loop {
         match bulk.next_slice().await {
             Ok(Some(slice)) => {
-                if let (0, Some((_, error))) = (code, slice.refused.first()) {
-                    code = fail::exit_code(error);
-                }
+                first = first.or_else(|| slice.refused.first().cloned());
                 summary.add(global, &bar, &slice)?;
             }
             Ok(None) => break,
@@ -145,7 +165,13 @@ async fn many(
     }
     bar.finish_and_clear();
     summary.tell(global)?;
-    Ok(ExitCode::from(code))
+    match first {
+        None => Ok(ExitCode::SUCCESS),
+        Some((id, error)) => {
+            let refused = summary.refused;
+            Err(Failure::Refused { error, line: None, id: Some(id), refused })
+        }
+    }
 }
 
 impl Summary<'_> {

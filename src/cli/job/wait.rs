@@ -8,7 +8,8 @@ use sprag::{Client, JobId, QueueName, State, StoreError, WaitError};
 use std::{process::ExitCode, time::Duration};
 
 /// Wait until a job is finished, then show it: 0 if it is completed, 1 if it ended in another way,
-/// 3 if it is gone
+/// 3 if it is gone: a completed job without a retention is, unless the wait began before. A timeout
+/// is exit code 1 and, with --json, the error `timed_out`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     queue: QueueName,
@@ -37,11 +38,17 @@ pub(super) async fn wait(global: &Global, args: Args) -> Result<ExitCode, Failur
             (State::Completed, ExitCode::SUCCESS)
         }
         Err(WaitError::Failed { state, .. }) => (state, ExitCode::FAILURE),
-        Err(WaitError::Gone) => return Err(StoreError::NotFound(format!("job {id}")).into()),
+        Err(WaitError::Gone) => {
+            let text = format!(
+                "job {id}: there is none, or it was over before the wait began and was not kept: \
+                 without a retention a completed job is gone"
+            );
+            return Err(StoreError::NotFound(text).into());
+        }
         Err(WaitError::Store(error)) => return Err(error.into()),
         Err(WaitError::TimedOut) => {
             let after = timeout.unwrap_or_default().as_millis();
-            return Err(anyhow!("job {id} is not finished after {after}ms").into());
+            return Err(Failure::TimedOut(format!("job {id} is not finished after {after}ms")));
         }
         Err(error) => return Err(anyhow!(error).into()),
     };

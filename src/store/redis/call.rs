@@ -1,14 +1,14 @@
 //! One script call: its caller, its repeats within the budget, `NOSCRIPT`, `RARE`.
 
 use super::{
-    Callers, Inner,
+    Inner,
     decode::{self, Word},
     fault::Fault,
     keys::KeyWriter,
     scripts::{Script, VERBS, Verb},
 };
 use crate::model::{QueueName, StoreError, millis};
-use redis::{Cmd, Value};
+use redis::{Arg, Cmd, Value};
 use std::{
     collections::HashMap,
     sync::{
@@ -80,8 +80,7 @@ pub(super) struct Call<'a> {
 impl Inner {
     /// Calls a script that keeps its answer for its caller.
     pub(super) async fn call(&self, call: Call<'_>) -> Result<Value, StoreError> {
-        let named = call.settles.as_ref().filter(|_| self.callers == Callers::PerSettlement);
-        if let Some(name) = named {
+        if let Some(name) = &call.settles {
             return self.call_as(&call, name, 1).await;
         }
         let leased = self.pool.lease(call.queue);
@@ -186,13 +185,28 @@ impl Inner {
 
     async fn send(&self, script: &Script, cmd: &Cmd) -> Result<Value, Fault> {
         match self.link.send(cmd).await {
-            Err(fault) if fault.no_script => {
-                self.link.send(redis::cmd("SCRIPT").arg("LOAD").arg(&script.text)).await?;
-                self.link.send(cmd).await
-            }
+            Err(fault) if fault.no_script => {}
+            answer => return answer,
+        }
+        self.link.send(redis::cmd("SCRIPT").arg("LOAD").arg(&script.text)).await?;
+        match self.link.send(cmd).await {
+            // Flushed again in between: sent whole, it needs no cache, however often that happens.
+            Err(fault) if fault.no_script => self.link.send(&whole(script, cmd)).await,
             answer => answer,
         }
     }
+}
+
+/// The same call with the script's text in place of its name.
+fn whole(script: &Script, by_name: &Cmd) -> Cmd {
+    let mut cmd = redis::cmd("EVAL");
+    cmd.arg(&script.text);
+    for arg in by_name.args_iter().skip(2) {
+        if let Arg::Simple(arg) = arg {
+            cmd.arg(arg);
+        }
+    }
+    cmd
 }
 
 impl RareCalls {

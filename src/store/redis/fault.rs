@@ -79,7 +79,12 @@ impl From<RedisError> for Fault {
 
 /// The server's words on one line, with a hint where they do not say what is meant.
 fn describe(error: &RedisError) -> String {
-    let text = error.to_string().replace(['\r', '\n'], " ");
+    // A server's error as the server said it: redis-rs puts its code between quotes.
+    let said = match (error.code(), error.detail()) {
+        (Some(code), Some(detail)) => format!("{code} {detail}"),
+        _ => error.to_string(),
+    };
+    let text = said.replace(['\r', '\n'], " ");
     match error.code() {
         _ if error.is_timeout() => "no answer in time".to_owned(),
         Some("MOVED" | "ASK") => format!("{text} (a cluster, reached without redis+cluster://)"),
@@ -120,6 +125,16 @@ mod tests {
             );
         }
         assert!(server("NOSCRIPT No matching script.").no_script);
+    }
+
+    #[test]
+    fn a_server_s_words_are_told_as_it_said_them() {
+        for line in ["WRONGTYPE Operation against a key", "ERR unknown command", "OOM no, no"] {
+            let error = server(line).error.to_string();
+            assert!(error.ends_with(&format!(": {line}")), "{error}");
+        }
+        // A code alone says what it can.
+        assert!(server("NEVERHEARD").error.to_string().contains("NEVERHEARD"));
     }
 
     #[test]

@@ -19,6 +19,7 @@ use crate::model::{Envelope, JobId, Namespace, QueueName, StoreError, When, mill
 use call::{Call, CallerPool, RareCalls};
 use redis::{Cmd, Value};
 use scripts::{Clock, Scripts, Verb};
+use sha2::{Digest, Sha256};
 use std::{
     collections::HashSet,
     sync::{Arc, Mutex},
@@ -31,9 +32,13 @@ pub enum Callers {
     /// A random name per call in flight.
     #[default]
     Random,
-    /// A settlement of one job is named after (verb, fence, id): the same one, made again by a
-    /// person or a script, succeeds again for as long as its answer is kept.
+    /// A settlement of one job is named after (verb, fence, id) and a digest of its arguments: the
+    /// same one, made again by a person or a script, succeeds again for as long as its answer is
+    /// kept. With other arguments it is another one, and judged anew.
     PerSettlement,
+    /// The same with a digest of the caller's own making, of what was asked for: for an argument
+    /// that is drawn anew each time, such as a delay with jitter.
+    PerRequest(u64),
 }
 
 /// The store on Redis 7.0 or later. Cheap to clone.
@@ -160,12 +165,26 @@ impl Inner {
             }
         };
         let settles = match &*jobs {
-            [job] => Some(format!("{}:{}:{}", verb.name(), held(job).fence, held(job).id)),
+            [job] => self.settlement(verb, held(job), |cmd| item(cmd, job)),
             _ => None,
         };
         let answer = self.call(Call { verb, queue, args: &args, settles }).await?;
         let ids: Vec<_> = jobs.iter().map(|job| &held(job).id).collect();
         whole(decode::outcomes(&decode::lines(&answer)?, &ids, decide)?, ids.len())
+    }
+
+    /// The caller's name for a settlement that a person may repeat by hand.
+    fn settlement(&self, verb: Verb, held: &Held, rest: impl Fn(&mut Cmd)) -> Option<String> {
+        let digest = match self.callers {
+            Callers::Random => return None,
+            Callers::PerRequest(digest) => digest,
+            Callers::PerSettlement => {
+                let mut arguments = Cmd::new();
+                rest(&mut arguments);
+                first_u64(&Sha256::digest(arguments.get_packed_command()))
+            }
+        };
+        Some(format!("{}:{}:{}:{digest:016x}", verb.name(), held.fence, held.id))
     }
 
     /// Admits jobs that are all in bounds; `mode` is `each` or `atomic`.
@@ -204,6 +223,10 @@ impl Inner {
             registered: Mutex::default(),
         }
     }
+}
+
+fn first_u64(digest: &[u8]) -> u64 {
+    digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 /// What the enqueue script is told besides the record.

@@ -308,8 +308,7 @@ pub(in crate::store::redis) fn page(queue: &QueueName, answer: Value) -> Result<
         let time = reply.text()?;
         let at =
             (!time.is_empty()).then(|| number(&time).map(Timestamp::from_millis)).transpose()?;
-        let header = [&reply.bytes()?[..], b"\n"].concat();
-        let envelope = envelope(queue, &id, header.into());
+        let envelope = envelope(queue, &id, reply.bytes()?);
         jobs.push(Listed { id, envelope, at });
     }
     Ok(Page { jobs, cursor })
