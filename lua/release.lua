@@ -21,6 +21,8 @@ local function release_one(id, record)
   local settling = match(record, '^at=%d+( fp=%x+[^\n]-) kind=') or ''
   local token = field(settling, 'unique')
   local mode = match(field(settling, 'unique_mode') or '', '^%a+')
+  local attempt = tries_of(call('HGET', tries, id))
+  counts[#counts + 1], counts[#counts + 2] = id, attempt .. ' 0'
   moved[#moved + 1] = id
   if token and mode ~= 'throttle' then
     if keys_taken[token] or holder_of(token) then
@@ -33,8 +35,6 @@ local function release_one(id, record)
   if deadline then
     timers[#timers + 1], timers[#timers + 2] = int(deadline), 'deadline ' .. id
   end
-  local attempt = tries_of(call('HGET', tries, id))
-  counts[#counts + 1], counts[#counts + 2] = id, attempt .. ' 0'
   local priority = priority_of(settling)
   to_back[priority] = to_back[priority] or {}
   table.insert(to_back[priority], id)

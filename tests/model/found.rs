@@ -118,3 +118,20 @@ async fn an_entry_run_to_the_front_and_deleted_is_skipped_and_counted_for_nothin
     equal([enqueue(job(0)), delete(), enqueue(later), run, delete(), enqueue(job(1)), claim(1)])
         .await;
 }
+
+#[tokio::test]
+async fn a_release_begins_the_crashes_anew_also_of_a_job_whose_key_is_taken() {
+    let keyed = |id| Job { key: key(Holds::Lifecycle, []), ..job(id) };
+    let closed = Job { content: (0, 2), ..keyed(0) };
+    equal([
+        enqueue(closed),
+        enqueue(Job { content: (0, 2), ..job(2) }),
+        claim(2),
+        Call::Quarantine((0, 2), None),
+        Call::Advance(500),
+        SWEEP,
+        enqueue(keyed(1)),
+        Call::Release((0, 2)),
+    ])
+    .await;
+}
