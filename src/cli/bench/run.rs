@@ -274,8 +274,13 @@ fn hundredths(number: f64) -> f64 {
 
 /// What was asked past the library, in its words.
 fn failed(error: RedisError) -> Failure {
-    match error.is_io_error() || error.is_timeout() || error.is_connection_dropped() {
-        true => StoreError::Unavailable(error.to_string()).into(),
-        false => StoreError::Backend(error.to_string()).into(),
+    let text = error.to_string();
+    let away = error.is_io_error() || error.is_timeout() || error.is_connection_dropped();
+    // Of a pipeline each command has its own.
+    let codes = error.into_server_errors().unwrap_or_default();
+    let full = codes.iter().any(|(_, error)| error.code() == "OOM");
+    match away || full {
+        true => StoreError::Unavailable(text).into(),
+        false => StoreError::Backend(text).into(),
     }
 }
