@@ -27,16 +27,18 @@ pub(crate) struct Args {
 
 const AFTER_HELP: &str = "\
 A shell command for each job, on a Redis from 7.0 on:
-  sprag enqueue mail welcome '{\"user\":7}'       a job of the kind welcome, into the queue mail
-  sprag work mail --exec 'cat >>mail.log'       runs that once a job, payload on stdin; Ctrl-C ends it
-  sprag queue list                              what waits, runs, is tried again, was given up
-  sprag job list mail --state retry             what failed; `sprag job show mail ID` says why
-  sprag help work                               what the exit code of the command means
+  sprag enqueue mail welcome '{\"user\":7}'   a job of kind welcome, in queue mail
+  sprag work mail --exec 'cat >>mail.log'   runs that once a job, the payload on
+                                            stdin; Ctrl-C ends it
+  sprag queue list                          what waits, runs, failed, is given up
+  sprag job list mail --state retry         what failed, and is tried again
+  sprag help work                           what the command's exit code means
 
-Settings: a flag counts before the environment, that before the file of --config or SPRAG_CONFIG,
-else ./sprag.toml, else $XDG_CONFIG_HOME/sprag/sprag.toml, whose keys are url, namespace, json, yes
-and quiet. A URL without a password takes that of SPRAG_REDIS_PASSWORD, or of the file that
-SPRAG_REDIS_PASSWORD_FILE names.";
+Settings: a flag counts before the environment, that before the file of
+--config or SPRAG_CONFIG, else ./sprag.toml, else
+$XDG_CONFIG_HOME/sprag/sprag.toml, whose keys are url, namespace, json, yes and
+quiet. A URL without a password takes that of SPRAG_REDIS_PASSWORD, or of the
+file that SPRAG_REDIS_PASSWORD_FILE names.";
 
 /// A process of the demo: no command for people, and in no list of them.
 #[derive(Debug, Parser)]

@@ -119,9 +119,11 @@ impl From<ReplaceArg> for Replace {
 const EXAMPLES: &str = "\
 Examples:
   sprag enqueue mail welcome '{\"user\":7}'
-  sprag enqueue mail welcome @user.json --unique user-7 --join    at most one that is unfinished
-  sprag enqueue mail remind '{\"user\":7}' --delay 1h --retention 1d
-  jq -c '.users[]' all.json | sprag enqueue mail welcome --from -   one job a line
+  sprag enqueue mail remind @user.json --delay 1h --retention 1d
+  sprag enqueue mail welcome @user.json --unique user-7 --join
+                                     no second one while the first is unfinished
+  jq -c '.users[]' all.json | sprag enqueue mail welcome --from -
+                                     one job a line
 DUR is 250ms, 5s, 2m, 1h or 7d; TIME is 2026-01-31T08:00:00Z.";
 
 fn header(text: &str) -> Result<(String, String), String> {

@@ -74,8 +74,10 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "\
 Examples:
   sprag work mail --exec 'jq -r .user | xargs ./send-welcome'
-  sprag work mail=5 reports --exec './run \"$SPRAG_KIND\"' --concurrency 4 --timeout 5m
-  sprag work mail --exec ./send --until-empty       from cron: runs what there is, and ends
+  sprag work mail=5 reports --concurrency 4 --timeout 5m \\
+      --exec './run \"$SPRAG_KIND\"'
+  sprag work mail --exec ./send --until-empty
+                                     from cron: runs what there is, and ends
 Its jobs come from `sprag enqueue mail welcome '{\"user\":7}'`.";
 
 /// What was done, told at the end.
