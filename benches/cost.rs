@@ -10,9 +10,9 @@
 
 mod common;
 
-use common::{Server, cpu, info, queue, setting, used_memory};
+use common::{Floor, Server, commands, cpu, queue, setting, used_memory};
 use futures_util::future::join_all;
-use redis::{Pipeline, aio::MultiplexedConnection};
+use redis::aio::MultiplexedConnection;
 use sprag::{
     Codec, Envelope, Kind, QueueName, RedisStore, Store, WorkerId,
     store::{Complete, Held},
@@ -35,7 +35,8 @@ impl Cost {
 
 struct Run {
     ours: Cost,
-    floor: Cost,
+    /// The same, in all.
+    floor: f64,
     bytes_per_waiting_job: u64,
     commands_per_job: f64,
 }
@@ -66,14 +67,14 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
 
 fn print_row(batch: usize, runs: &[Run]) {
     let part = |i: usize| median(runs.iter().map(|run| run.ours.0[i]));
-    let ratios: Vec<_> = runs.iter().map(|run| run.ours.total() / run.floor.total()).collect();
+    let ratios: Vec<_> = runs.iter().map(|run| run.ours.total() / run.floor).collect();
     println!(
         "{batch:5} | {:5.1} + {:5.1} + {:5.1} = {:5.1} | {:5.1} | {:.2} ({:.2}–{:.2}) | {:.2} | {:.0}",
         part(0),
         part(1),
         part(2),
         median(runs.iter().map(|run| run.ours.total())),
-        median(runs.iter().map(|run| run.floor.total())),
+        median(runs.iter().map(|run| run.floor)),
         median(ratios.iter().copied()),
         ratios.iter().copied().fold(f64::INFINITY, f64::min),
         ratios.iter().copied().fold(0.0, f64::max),
@@ -86,28 +87,15 @@ fn print_row(batch: usize, runs: &[Run]) {
 async fn run(batch: usize, jobs: usize) -> Run {
     let server = Server::start().await;
     let mut probe = server.connection().await;
-    let floor = floor(&mut probe, batch, jobs).await;
+    let prefix = "sprag:{email}".to_owned();
+    let floor = Floor { prefix, batch, in_flight: IN_FLIGHT };
+    let make = |count| envelopes(&queue(), count);
+    let floor = floor.cpu_per_job(&mut probe, jobs, make).await.expect("the floor");
     let _: () = redis::cmd("FLUSHALL").query_async(&mut probe).await.expect("FLUSHALL");
     let store = RedisStore::builder(server.url()).build().expect("store");
     let (ours, bytes_per_waiting_job, commands_per_job) =
         ours(&store, &mut probe, batch, jobs).await;
     Run { ours, floor, bytes_per_waiting_job, commands_per_job }
-}
-
-/// Commands that ran, those inside scripts among them.
-async fn commands(probe: &mut MultiplexedConnection) -> f64 {
-    let info = info(probe, "commandstats").await;
-    let calls = |name: &str| {
-        let stats: Option<String> = info.get(name);
-        let first =
-            stats.and_then(|s| s.split([',', '=']).nth(1).and_then(|n| n.parse::<f64>().ok()));
-        first.unwrap_or(0.0)
-    };
-    let names = [
-        "exists", "hdel", "hget", "hincrby", "hmget", "hset", "llen", "lpush", "lrange", "ltrim",
-        "time", "zadd", "zrem",
-    ];
-    names.iter().map(|name| calls(&format!("cmdstat_{name}"))).sum()
 }
 
 fn envelopes(queue: &QueueName, count: usize) -> Vec<Envelope> {
@@ -170,73 +158,4 @@ async fn ours(
     let commands = (commands(probe).await - commands_before) / jobs as f64;
     assert_eq!(store.queue(&queue).await.expect("queue").unfinished, 0, "every job was completed");
     (Cost(cost.0.map(|us| us / jobs as f64)), bytes, commands)
-}
-
-/// The least that the same keys can cost: no checks, no answers kept, nothing promised.
-async fn floor(probe: &mut MultiplexedConnection, batch: usize, jobs: usize) -> Cost {
-    let key = |name: &str| format!("sprag:{{email}}:{name}");
-    let queue = queue();
-    let mut cost = Cost::default();
-    let start = cpu(probe).await;
-    for _ in 0..jobs / IN_FLIGHT {
-        let made = envelopes(&queue, IN_FLIGHT);
-        let mut pipe = redis::pipe();
-        for jobs in made.chunks(batch) {
-            let records: Vec<_> = jobs.iter().map(|job| (job.id().as_str(), record(job))).collect();
-            pipe.hset_multiple(key("jobs"), &records).ignore();
-            pipe.lpush(key("pending:4"), jobs.iter().map(|j| j.id().as_str()).collect::<Vec<_>>())
-                .ignore();
-            pipe.hincr(key("meta"), "unfinished", jobs.len()).ignore();
-        }
-        execute::<()>(&pipe, probe).await;
-    }
-    cost.0[0] = cpu(probe).await - start;
-    let mut done = 0;
-    while done < jobs {
-        let before = cpu(probe).await;
-        let mut pops = redis::pipe();
-        for _ in 0..(IN_FLIGHT / batch).max(1) {
-            pops.cmd("RPOP").arg(key("pending:4")).arg(batch);
-        }
-        let popped: Vec<Vec<String>> = execute(&pops, probe).await;
-        let mut hold = redis::pipe();
-        for ids in &popped {
-            hold.cmd("HMGET").arg(key("jobs")).arg(ids);
-            hold.zadd_multiple(
-                key("active"),
-                &ids.iter().map(|id| (1_764_500_000_000u64, id)).collect::<Vec<_>>(),
-            )
-            .ignore();
-            let held: Vec<_> = ids.iter().map(|id| (id, "1764500000000000 w1")).collect();
-            hold.hset_multiple(key("holder"), &held).ignore();
-        }
-        let _: Vec<Vec<Vec<u8>>> = execute(&hold, probe).await;
-        let claimed = cpu(probe).await;
-        let mut end = redis::pipe();
-        for ids in &popped {
-            end.zrem(key("active"), ids).ignore();
-            end.hdel(key("holder"), ids).ignore();
-            end.hdel(key("jobs"), ids).ignore();
-            end.hincr(key("meta"), "unfinished", -(ids.len() as i64)).ignore();
-            done += ids.len();
-        }
-        execute::<()>(&end, probe).await;
-        cost.0[1] += claimed - before;
-        cost.0[2] += cpu(probe).await - claimed;
-    }
-    Cost(cost.0.map(|us| us / jobs as f64))
-}
-
-async fn execute<T: redis::FromRedisValue>(
-    pipe: &Pipeline,
-    probe: &mut MultiplexedConnection,
-) -> T {
-    pipe.query_async(probe).await.expect("pipeline")
-}
-
-/// As many bytes as our record has.
-fn record(job: &Envelope) -> Vec<u8> {
-    let header =
-        format!("at=1764500000000 fp={} kind={} codec=raw\n", job.fingerprint(), job.kind());
-    [header.as_bytes(), job.payload()].concat()
 }

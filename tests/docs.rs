@@ -3,13 +3,14 @@
 mod support;
 
 use sprag::{
-    Client, Codec, Envelope, JobId, Kind, QueueName, State, Store, When, WorkerId,
-    store::{Archive, ArchiveReason, Held, Pace, Retry},
+    Client, Codec, Envelope, JobId, Kind, QueueName, State, Store, Timestamp, When, WorkerId,
+    store::{Archive, ArchiveReason, Held, Pace, Retry, WorkerInfo, WorkerState},
 };
 use std::{
     fs,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
     time::Duration,
 };
 use support::{Address, PATIENCE, Server};
@@ -115,7 +116,7 @@ fn every_promise_names_a_test() {
 fn every_link_between_pages_leads_somewhere() {
     let pages = fs::read_dir(root().join("docs")).expect("docs/");
     let mut pages: Vec<_> = pages.map(|page| page.expect("an entry").path()).collect();
-    pages.push(root().join("README.md"));
+    pages.extend(["README.md", "deploy/kubernetes/README.md"].map(|page| root().join(page)));
     for page in pages {
         let text = fs::read_to_string(&page).expect("UTF-8");
         for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
@@ -127,8 +128,8 @@ fn every_link_between_pages_leads_somewhere() {
     }
 }
 
-/// What `docs/redis-cli.md` looks at: waiting jobs, one active, one retry, one archived, and a
-/// fingerprint in quarantine, with its job.
+/// What `docs/redis-cli.md` and `docs/operations.md` look at: waiting jobs, one active and its worker,
+/// one retry, one archived, and a fingerprint in quarantine, with its job.
 struct Scene {
     server: Server,
     client: Client,
@@ -193,6 +194,25 @@ impl Scene {
             self.enqueue(id, When::Now).await;
         }
         self.enqueue("later-1", When::In(LEASE)).await;
+        self.store().beat(&mailer()).await.expect("beat");
+    }
+}
+
+/// Who holds the active job.
+fn mailer() -> WorkerInfo {
+    WorkerInfo {
+        id: "mailer:1".to_owned(),
+        queues: vec!["email".to_owned()],
+        host: "mailer".to_owned(),
+        pid: 1,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        concurrency: 10,
+        busy: 1,
+        state: WorkerState::Running,
+        jobs: Vec::new(),
+        started_at: Timestamp::now(),
+        seen_at: Timestamp::now(),
+        gone: false,
     }
 }
 
@@ -203,25 +223,78 @@ fn commands(page: &str) -> Vec<String> {
     lines.filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
-#[tokio::test]
-async fn every_redis_cli_command_of_the_tour_answers() {
-    if Command::new("redis-cli").arg("--version").output().is_err() {
-        eprintln!("!!! SKIPPED: no redis-cli on the PATH; docs/redis-cli.md is not tried");
-        return;
+/// A shell in which a page's commands mean the scene: `redis-cli` its server, `sprag` this program.
+struct Shell {
+    path: tempfile::TempDir,
+    url: String,
+}
+
+impl Shell {
+    /// None: there is no `redis-cli`, or no `sprag` in this build.
+    fn on(server: &Server, page: &str) -> Option<Self> {
+        let skipped = |why| {
+            eprintln!("!!! SKIPPED: {why}; {page} is not tried");
+            None
+        };
+        let Ok(found) = Command::new("sh").args(["-c", "command -v redis-cli"]).output() else {
+            return skipped("no sh");
+        };
+        let redis_cli = String::from_utf8(found.stdout).expect("a path");
+        if redis_cli.is_empty() {
+            return skipped("no redis-cli on the PATH");
+        }
+        let Some(sprag) = option_env!("CARGO_BIN_EXE_sprag") else {
+            return skipped("built without the feature cli");
+        };
+        let Address::Unix(socket) = server.address() else { panic!("the server has a socket") };
+        let path = tempfile::tempdir().expect("a directory");
+        // `-e`: an error reply is a failure.
+        let redis_cli = format!("{} -e -s '{}'", redis_cli.trim(), socket.display());
+        for (name, exec) in [("redis-cli", redis_cli), ("sprag", format!("'{sprag}'"))] {
+            let file = path.path().join(name);
+            fs::write(&file, format!("#!/bin/sh\nexec {exec} \"$@\"\n")).expect("written");
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o700)).expect("executable");
+        }
+        Some(Self { path, url: server.url() })
     }
+
+    /// Runs a line, which must succeed and say something.
+    fn run(&self, line: &str) {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let path = format!("{}:{path}", self.path.path().display());
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line]).env("PATH", path).stdin(Stdio::null());
+        shell.env("SPRAG_REDIS_URL", &self.url).env("XDG_CONFIG_HOME", "/no/such/folder");
+        for name in ["SPRAG_NAMESPACE", "SPRAG_CONFIG", "SPRAG_REDIS_PASSWORD"] {
+            shell.env_remove(name);
+        }
+        let ran = shell.current_dir(self.path.path()).output().expect("sh");
+        let said = String::from_utf8_lossy(&ran.stdout) + String::from_utf8_lossy(&ran.stderr);
+        assert!(ran.status.success(), "{line}: {said}");
+        assert!(!said.trim().is_empty(), "{line} says nothing");
+    }
+}
+
+/// Runs all commands of a page, in their order, on a scene of its own.
+async fn try_page(page: &str, programs: &[&str]) {
     let scene = Scene::new().await;
     scene.play().await;
-    let Address::Unix(socket) = scene.server.address() else { panic!("the server has a socket") };
-    let commands = commands(&read("docs/redis-cli.md"));
-    assert!(commands.len() > 30, "the page has its commands: {commands:?}");
+    let Some(shell) = Shell::on(&scene.server, page) else { return };
+    let commands = commands(&read(page));
+    assert!(commands.len() > 30, "{page} has its commands: {commands:?}");
     for command in commands {
-        let arguments = command.strip_prefix("redis-cli ").expect("only redis-cli");
-        // `-e`: an error reply is a failure.
-        let run = format!("redis-cli -e -s \"$0\" {arguments}");
-        let run = Command::new("sh").arg("-c").arg(run).arg(&socket).output().expect("sh");
-        let said = String::from_utf8_lossy(&run.stdout);
-        let failed = String::from_utf8_lossy(&run.stderr);
-        assert!(run.status.success(), "{command}: {said}{failed}");
-        assert!(!said.trim().is_empty(), "{command} says nothing");
+        let program = command.split(' ').next().unwrap_or_default();
+        assert!(programs.contains(&program), "{page}: {command}");
+        shell.run(&command);
     }
+}
+
+#[tokio::test]
+async fn every_redis_cli_command_of_the_tour_answers() {
+    try_page("docs/redis-cli.md", &["redis-cli"]).await;
+}
+
+#[tokio::test]
+async fn every_command_of_the_runbook_answers() {
+    try_page("docs/operations.md", &["redis-cli", "sprag"]).await;
 }

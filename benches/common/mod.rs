@@ -5,6 +5,13 @@
 #[path = "../../tests/support/mod.rs"]
 mod support;
 
+// What `sprag bench` measures too.
+#[path = "../../src/cli/bench/floor.rs"]
+mod floor;
+#[path = "../../src/cli/bench/probe.rs"]
+mod probe;
+
+pub(crate) use floor::Floor;
 pub use support::{Keys, PATIENCE, Server};
 
 use redis::{InfoDict, aio::MultiplexedConnection};
@@ -21,14 +28,17 @@ pub fn queue() -> QueueName {
 }
 
 pub async fn info(probe: &mut MultiplexedConnection, section: &str) -> InfoDict {
-    redis::cmd("INFO").arg(section).query_async(probe).await.expect("INFO")
+    probe::info(probe, section).await.expect("INFO")
 }
 
 /// µs of CPU that the server has used.
 pub async fn cpu(probe: &mut MultiplexedConnection) -> f64 {
-    let info = info(probe, "cpu").await;
-    let seconds = |name: &str| info.get::<f64>(name).expect("a number");
-    (seconds("used_cpu_user") + seconds("used_cpu_sys")) * 1e6
+    probe::cpu(probe).await.expect("INFO")
+}
+
+/// Commands that ran, those inside scripts among them.
+pub async fn commands(probe: &mut MultiplexedConnection) -> f64 {
+    probe::commands(probe).await.expect("INFO")
 }
 
 /// Bytes that the server has allocated.

@@ -1,7 +1,8 @@
 //! The grammar: global flags, and the command that stands behind them.
 
 use crate::{
-    claim, config::Config, demo, enqueue, job, quarantine, queue, settle, sweep, work, workers,
+    bench, claim, config::Config, demo, enqueue, job, quarantine, queue, settle, sweep, work,
+    workers,
 };
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
 use sprag::Namespace;
@@ -16,7 +17,7 @@ use std::path::PathBuf;
 /// what is exit 1 it is `backend` (the server's refusal), `timed_out` (`job wait --timeout`) or
 /// `other` (what the store has no part in, such as stdout on a full disk).
 #[derive(Debug, Parser)]
-#[command(name = "sprag", version, arg_required_else_help = true, after_help = SETTINGS)]
+#[command(name = "sprag", version, arg_required_else_help = true, after_help = AFTER_HELP)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) flags: Flags,
@@ -24,11 +25,20 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-const SETTINGS: &str = "\
-Settings: a flag counts before the environment, that before the file of --config or SPRAG_CONFIG,
-else ./sprag.toml, else $XDG_CONFIG_HOME/sprag/sprag.toml, whose keys are url, namespace, json, yes
-and quiet. A URL without a password takes that of SPRAG_REDIS_PASSWORD, or of the file that
-SPRAG_REDIS_PASSWORD_FILE names.";
+const AFTER_HELP: &str = "\
+A shell command for each job, on a Redis from 7.0 on:
+  sprag enqueue mail welcome '{\"user\":7}'   a job of kind welcome, in queue mail
+  sprag work mail --exec 'cat >>mail.log'   runs that once a job, the payload on
+                                            stdin; Ctrl-C ends it
+  sprag queue list                          what waits, runs, failed, is given up
+  sprag job list mail --state retry         what failed, and is tried again
+  sprag help work                           what the command's exit code means
+
+Settings: a flag counts before the environment, that before the file of
+--config or SPRAG_CONFIG, else ./sprag.toml, else
+$XDG_CONFIG_HOME/sprag/sprag.toml, whose keys are url, namespace, json, yes and
+quiet. A URL without a password takes that of SPRAG_REDIS_PASSWORD, or of the
+file that SPRAG_REDIS_PASSWORD_FILE names.";
 
 /// A process of the demo: no command for people, and in no list of them.
 #[derive(Debug, Parser)]
@@ -151,6 +161,7 @@ pub(crate) enum Command {
     /// Look at workers
     #[command(subcommand)]
     Worker(workers::Verb),
+    Bench(bench::Args),
     /// The tour: a true run of 3,000 jobs through five processes, one of which is killed.
     ///
     /// Uses the Redis of --url, SPRAG_REDIS_URL or REDIS_URL, in a namespace of its own whose keys

@@ -33,10 +33,7 @@ pub(crate) fn client(global: &Global) -> Result<Client, Failure> {
 }
 
 fn named(global: &Global) -> Result<RedisStoreBuilder, StoreError> {
-    let url = match given_url(global)? {
-        Some(url) => url,
-        None => with_env_password("redis://127.0.0.1:6379".to_owned())?,
-    };
+    let url = url(global)?;
     let namespace = match &global.namespace {
         Some(namespace) => Some(namespace.clone()),
         None => env("SPRAG_NAMESPACE")?.map(Namespace::new).transpose()?,
@@ -55,6 +52,14 @@ pub(crate) fn builder(url: &str) -> Result<RedisStoreBuilder, StoreError> {
         ));
     }
     Ok(RedisStore::builder(url))
+}
+
+/// The URL of flag, environment or file, else the usual one, with the environment's password.
+pub(crate) fn url(global: &Global) -> Result<String, StoreError> {
+    match given_url(global)? {
+        Some(url) => Ok(url),
+        None => with_env_password("redis://127.0.0.1:6379".to_owned()),
+    }
 }
 
 /// The URL of flag, environment or file, if there is one, with the environment's password.

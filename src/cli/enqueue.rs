@@ -18,6 +18,7 @@ use std::{collections::BTreeSet, path::PathBuf, process::ExitCode, time::Duratio
 
 /// Admit a job; prints its id
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 #[command(group(clap::ArgGroup::new("key").args(["unique", "unique_payload"])))]
 pub(crate) struct Args {
     pub(crate) queue: QueueName,
@@ -114,6 +115,16 @@ impl From<ReplaceArg> for Replace {
         }
     }
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  sprag enqueue mail welcome '{\"user\":7}'
+  sprag enqueue mail remind @user.json --delay 1h --retention 1d
+  sprag enqueue mail welcome @user.json --unique user-7 --join
+                                     no second one while the first is unfinished
+  jq -c '.users[]' all.json | sprag enqueue mail welcome --from -
+                                     one job a line
+DUR is 250ms, 5s, 2m, 1h or 7d; TIME is 2026-01-31T08:00:00Z.";
 
 fn header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE")?;

@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, reason = "a command's data goes to stdout")]
 
 mod args;
+mod bench;
 mod claim;
 mod config;
 mod confirm;
@@ -21,7 +22,9 @@ mod payload;
 mod quarantine;
 mod queue;
 mod redact;
+mod scratch;
 mod settle;
+mod signals;
 mod sweep;
 mod units;
 mod work;
@@ -83,6 +86,7 @@ async fn perform(global: &Global, command: Command) -> Result<ExitCode, Failure>
         Command::Job(verb) => return job::job(global, verb).await,
         Command::Quarantine(verb) => return quarantine::quarantine(global, verb).await,
         Command::Worker(verb) => workers::worker(global, verb).await?,
+        Command::Bench(args) => bench::bench(global, args).await?,
         Command::Demo => return demo::demo(global).await,
         Command::Completions { shell } => manual::completions(shell)?,
         Command::Man { command } => manual::manual(&command)?,

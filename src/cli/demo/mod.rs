@@ -20,7 +20,7 @@ mod tour;
 mod watch;
 mod worker;
 
-use crate::{args::Global, connect, fail::Failure, out};
+use crate::{args::Global, connect, fail::Failure, out, signals::Signals};
 use anyhow::anyhow;
 use deliveries::Delivery;
 use place::Place;
@@ -135,44 +135,4 @@ async fn run(
         tour::show(global, place, &facts).await?;
     }
     Ok(if verdict.deviations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Ctrl-C, SIGTERM, and the end of the terminal: those that come from the beginning on.
-#[cfg(unix)]
-struct Signals([tokio::signal::unix::Signal; 3]);
-
-#[cfg(unix)]
-impl Signals {
-    fn listen() -> std::io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        let [interrupt, terminate, hangup] =
-            [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
-        Ok(Self([interrupt?, terminate?, hangup?]))
-    }
-
-    async fn one(&mut self) {
-        let [interrupt, terminate, hangup] = &mut self.0;
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
-        }
-    }
-}
-
-/// Ctrl-C.
-#[cfg(not(unix))]
-struct Signals;
-
-#[cfg(not(unix))]
-impl Signals {
-    fn listen() -> std::io::Result<Self> {
-        Ok(Self)
-    }
-
-    async fn one(&mut self) {
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    }
 }

@@ -28,7 +28,8 @@ const AFTER_KILL: Duration = Duration::from_secs(2);
 ///
 /// Exit 0 completes the job; what was printed to stdout, at most 64 KiB, is its result if the job has a
 /// retention (JSON as it is, other text as a JSON string). 75 snoozes it. 65 archives it as undecodable. Any other code, or a
-/// signal, is a failed attempt, tried again later; the end of stderr is its error.
+/// signal, is a failed attempt, tried again later; the end of stderr is its error. Nothing that it
+/// prints is shown here: `sprag job show` does.
 ///
 /// At a timeout, a cancellation, or the end of the grace the whole group gets SIGTERM, and SIGKILL
 /// after --kill-after. What a command leaves running in its group when it exits is killed.
@@ -36,6 +37,7 @@ const AFTER_KILL: Duration = Duration::from_secs(2);
 /// SIGTERM or Ctrl-C drains: nothing more is claimed, running commands have --grace, then their jobs
 /// are put back. A second one kills them at once. SIGTSTP only stops claiming.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Queues to serve: `email`, `email=5` with a weight, `mail-*` for all that begin so
     #[arg(required = true, value_name = "QUEUE[=WEIGHT]")]
@@ -68,6 +70,15 @@ pub(crate) struct Args {
     #[arg(long)]
     until_empty: bool,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  sprag work mail --exec 'jq -r .user | xargs ./send-welcome'
+  sprag work mail=5 reports --concurrency 4 --timeout 5m \\
+      --exec './run \"$SPRAG_KIND\"'
+  sprag work mail --exec ./send --until-empty
+                                     from cron: runs what there is, and ends
+Its jobs come from `sprag enqueue mail welcome '{\"user\":7}'`.";
 
 /// What was done, told at the end.
 #[derive(Serialize)]
