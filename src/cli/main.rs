@@ -23,6 +23,7 @@ mod queue;
 mod redact;
 mod settle;
 mod sweep;
+mod top;
 mod units;
 mod work;
 mod workers;
@@ -49,7 +50,9 @@ fn main() -> ExitCode {
         Ok(file) => flags.with(file),
         Err(error) => return Failure::from(error).report(json),
     };
-    let logging = log_to_stderr(global.quiet, usual_level(&command));
+    // A line of log in the midst of a picture would spoil it.
+    let drawn = matches!(command, Command::Top(_)) && std::io::stderr().is_terminal();
+    let logging = log_to_stderr(global.quiet || drawn, usual_level(&command));
     match logging.and_then(|()| run(perform(&global, command))) {
         Ok(code) => code,
         Err(failure) => failure.report(global.json),
@@ -83,6 +86,7 @@ async fn perform(global: &Global, command: Command) -> Result<ExitCode, Failure>
         Command::Job(verb) => return job::job(global, verb).await,
         Command::Quarantine(verb) => return quarantine::quarantine(global, verb).await,
         Command::Worker(verb) => workers::worker(global, verb).await?,
+        Command::Top(args) => top::top(global, args).await?,
         Command::Demo => return demo::demo(global).await,
         Command::Completions { shell } => manual::completions(shell)?,
         Command::Man { command } => manual::manual(&command)?,
