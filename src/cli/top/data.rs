@@ -4,11 +4,15 @@
 use crate::{out::cut, redact::redacted};
 use sprag::{
     Fingerprint, Inspector, JobId, QueueName, State, StoreError, Timestamp,
+    inspect::Jobs,
     store::{Change, JobInfo, Listed, Operation, QueueInfo, Wish, WorkerInfo},
 };
+use std::time::Duration;
 
 /// Jobs of a page.
 pub(super) const PAGE: usize = 100;
+/// How long a page is searched for that has a job on it.
+const SEARCH: Duration = Duration::from_millis(500);
 /// Of an error's text so much is shown.
 const LONGEST_ERROR: usize = 500;
 
@@ -74,10 +78,23 @@ async fn found(inspector: &Inspector, want: &Want) -> Result<Data, StoreError> {
             if let Some(cursor) = cursor {
                 jobs = jobs.from_cursor(cursor);
             }
-            let page = jobs.next_page().await?.unwrap_or_default();
+            let page = page(&mut jobs).await?;
             Ok(Data::Jobs { counts, jobs: page, next: jobs.cursor().map(str::to_owned) })
         }
     }
+}
+
+/// A page; of a queue with a great many entries of jobs that left it perhaps an empty one, behind
+/// which the next one begins.
+async fn page(jobs: &mut Jobs) -> Result<Vec<Listed>, StoreError> {
+    let start = jobs.cursor().map(str::to_owned);
+    let found = match tokio::time::timeout(SEARCH, jobs.next_page()).await {
+        Ok(found) => found?,
+        Err(_) if jobs.cursor() != start.as_deref() => None,
+        // It is the store that is slow.
+        Err(_) => jobs.next_page().await?,
+    };
+    Ok(found.unwrap_or_default())
 }
 
 async fn queues(inspector: &Inspector) -> Result<Data, StoreError> {

@@ -64,11 +64,7 @@ fn entries(job: &Job, info: &JobInfo, now: Timestamp, paint: Paint) -> Vec<Entry
         Ok((envelope, _)) => all.push(entry("kind", envelope.kind().to_string(), plain)),
         Err(why) => all.push(entry("undecodable", why.to_string(), paint.bad())),
     }
-    all.push(entry(
-        "failures",
-        format!("{} attempts, {} crashes", info.attempt, info.crash),
-        plain,
-    ));
+    all.push(entry("attempts", attempts(info), plain));
     all.extend(
         timeline(info, now, paint).into_iter().map(|(name, text, style)| entry(name, text, style)),
     );
@@ -89,6 +85,12 @@ fn state(info: &JobInfo) -> String {
         Some(ending) => format!("{} ({})", info.state, ending.reason.as_str().replace('_', " ")),
         None => info.state.to_string(),
     }
+}
+
+fn attempts(info: &JobInfo) -> String {
+    let most =
+        info.envelope.as_ref().map(|(envelope, _)| format!(" of {}", envelope.max_attempts()));
+    format!("{} failed{}, {} crashed", info.attempt, most.unwrap_or_default(), info.crash)
 }
 
 /// What happened and will, in order.

@@ -14,11 +14,11 @@ use sprag::{
 use std::time::Duration;
 
 /// A sparkline is so wide, at most and at least.
-const SPARK: (usize, usize) = (30, 8);
+const SPARK: (usize, usize) = (30, 5);
 
 const QUEUES: [Column; 13] = [
     Column::text("queue", 0, 12, 40),
-    Column::text("", 1, 7, 7),
+    Column::text("", 1, 6, 6),
     Column::number("pending", 2),
     Column::number("sched", 11),
     Column::number("active", 6),
@@ -29,7 +29,7 @@ const QUEUES: [Column; 13] = [
     Column::number("oldest", 3),
     Column::number("done/s", 4),
     Column::number("fail/s", 5),
-    Column::text("rate", 10, SPARK.1, SPARK.0),
+    Column::text("rate", 10, SPARK.1, SPARK.0).showing_the_end(),
 ];
 
 pub(super) fn queues(model: &mut Model, paint: Paint, buffer: &mut Buffer, area: Rect) -> usize {
@@ -57,7 +57,7 @@ fn queue_cells(queues: &Queues, row: &QueueRow, paint: Paint) -> [Cell; 13] {
     let info = match &row.info {
         Ok(info) => info,
         Err(_) => {
-            cells[1] = ("DAMAGED".to_owned(), paint.bad());
+            cells[1] = ("BROKEN".to_owned(), paint.bad());
             return cells;
         }
     };
@@ -101,8 +101,8 @@ fn totals(queues: &Queues, paint: Paint) -> Pieces {
     let Rate { completed, failed } = sum.rate.unwrap_or_default();
     let name = if sum.queues == 1 { "queue" } else { "queues" };
     let text = format!(
-        "{} {name}: {} pending, {} active, {} retry, {}/s done, {}/s failed, {} quarantined, \
-         {} scheduled, {} archived",
+        "{} {name}: {} pending, {} active, {} retry, {} done/s, {} failed/s, {} quar, {} sched, {} \
+         arch",
         sum.queues,
         count(sum.pending),
         count(sum.active),
@@ -209,16 +209,35 @@ pub(super) fn jobs(model: &mut Model, paint: Paint, buffer: &mut Buffer, area: R
     room
 }
 
+fn short(state: State) -> &'static str {
+    match state {
+        State::Scheduled => "sched",
+        State::Pending => "pend",
+        State::Active => "active",
+        State::Retry => "retry",
+        State::Completed => "done",
+        State::Archived => "arch",
+        State::Cancelled => "canc",
+        State::Quarantined => "quar",
+    }
+}
+
 /// All states with their counts, this one marked; where that is too wide, this one alone.
 fn states(jobs: &Jobs, paint: Paint, width: usize) -> Pieces {
-    let label = |state: State| match &jobs.counts {
-        Some(counts) => format!("{state} {}", count(jobs_in(counts, state))),
-        None => state.to_string(),
+    let label = |state: State, name: &str| match &jobs.counts {
+        Some(counts) => format!("{name} {}", count(jobs_in(counts, state))),
+        None => name.to_owned(),
     };
-    let all: usize = State::ALL.into_iter().map(|state| label(state).len() + 2).sum();
-    if all > width {
-        return vec![(format!("< {} >", label(jobs.state)), paint.strong())];
-    }
+    let whole = |state: State| label(state, state.as_str());
+    let brief = |state: State| label(state, short(state));
+    let width_of = |text: &dyn Fn(State) -> String| -> usize {
+        State::ALL.into_iter().map(|state| text(state).len() + 2).sum()
+    };
+    let label: &dyn Fn(State) -> String = match () {
+        () if width_of(&whole) <= width => &whole,
+        () if width_of(&brief) <= width => &brief,
+        () => return vec![(format!("< {} >", whole(jobs.state)), paint.strong())],
+    };
     let mut pieces = Vec::new();
     for state in State::ALL {
         let chosen = state == jobs.state;

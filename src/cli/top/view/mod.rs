@@ -84,14 +84,14 @@ fn title(model: &Model, paint: Paint, buffer: &mut Buffer, place: Rect) {
 
 /// What is wrong with what is shown.
 fn banner(model: &Model) -> Option<String> {
-    let silent = model.silent_for().map(|silent| format!(" for {}", span(silent)));
+    let silent = model.silent_for().map(|silent| format!("no answer for {}", span(silent)));
     match (&model.trouble, silent) {
         (Some(trouble), _) if trouble.gone => Some(safe(&trouble.text)),
         (Some(trouble), silent) => {
-            let silent = silent.unwrap_or_default();
+            let silent = silent.map(|silent| format!(", {silent}")).unwrap_or_default();
             Some(format!("trying again{silent}: {}", safe(&trouble.text)))
         }
-        (None, Some(silent)) => Some(format!("no answer{silent}; trying again")),
+        (None, Some(silent)) => Some(format!("{silent}; trying again")),
         (None, None) => None,
     }
 }

@@ -18,15 +18,22 @@ pub(super) struct Column {
     pub(super) least: usize,
     /// It is never wider.
     pub(super) most: usize,
+    /// Where there is no room for all of it, the end is shown.
+    pub(super) end: bool,
 }
 
 impl Column {
     pub(super) const fn number(name: &'static str, rank: u8) -> Self {
-        Self { name, rank, right: true, least: usize::MAX, most: usize::MAX }
+        Self { name, rank, right: true, least: usize::MAX, most: usize::MAX, end: false }
     }
 
     pub(super) const fn text(name: &'static str, rank: u8, least: usize, most: usize) -> Self {
-        Self { name, rank, right: false, least, most }
+        Self { name, rank, right: false, least, most, end: false }
+    }
+
+    pub(super) const fn showing_the_end(mut self) -> Self {
+        self.end = true;
+        self
     }
 }
 
@@ -68,7 +75,7 @@ impl<const N: usize> Table<N> {
             if *width == 0 {
                 continue;
             }
-            let text = cut_to(text, *width);
+            let text = if column.end { end_of(text, *width) } else { cut_to(text, *width) };
             let gap = " ".repeat(width - wide(&text));
             let text = if column.right { gap + &text } else { text + &gap };
             pieces.push((text, *style));
@@ -104,6 +111,11 @@ impl<const N: usize> Table<N> {
         let name = wide(self.columns[at].name);
         texts.chain([name]).max().unwrap_or(0).min(self.columns[at].most)
     }
+}
+
+/// Of a text without wide characters.
+fn end_of(text: &str, width: usize) -> String {
+    text.chars().skip(text.chars().count().saturating_sub(width)).collect()
 }
 
 /// With a space between them.

@@ -56,9 +56,10 @@ pub(super) fn span(of: Duration) -> String {
 
 /// How long ago, or in how long.
 pub(super) fn from(now: Timestamp, at: Timestamp) -> String {
-    match now < at {
-        true => format!("in {}", span(at.since(now))),
-        false => format!("{} ago", span(now.since(at))),
+    match now.cmp(&at) {
+        std::cmp::Ordering::Less => format!("in {}", span(at.since(now))),
+        std::cmp::Ordering::Equal => "now".to_owned(),
+        std::cmp::Ordering::Greater => format!("{} ago", span(now.since(at))),
     }
 }
 
@@ -106,14 +107,16 @@ pub(super) fn wide(text: &str) -> usize {
     }
 }
 
-/// Lines of a width, split wherever it ends.
+/// Lines of a width, split behind a space if there is one not far off. No character is lost.
 pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let (mut lines, mut line, mut taken) = (Vec::new(), String::new(), 0);
     for c in text.chars() {
         let more = wide(c.encode_utf8(&mut [0; 4]));
         if taken + more > width.max(1) && !line.is_empty() {
-            lines.push(std::mem::take(&mut line));
-            taken = 0;
+            let space = line.rfind(' ').map(|at| at + 1).filter(|at| *at > line.len() / 2);
+            let rest = line.split_off(space.unwrap_or(line.len()));
+            lines.push(std::mem::replace(&mut line, rest));
+            taken = wide(&line);
         }
         line.push(c);
         taken += more;
