@@ -150,7 +150,7 @@ pub(super) async fn perform(inspector: Inspector, action: Action) -> Done {
 }
 
 async fn outcome(inspector: &Inspector, action: &Action) -> Result<String, StoreError> {
-    let done = match action {
+    match action {
         Action::Pause(queue) => inspector.pause(queue).await.map(|()| "done".to_owned()),
         Action::Resume(queue) => inspector.resume(queue).await.map(|()| "done".to_owned()),
         Action::Ask(wish, id) => inspector.ask(id, *wish).await.map(|()| "done".to_owned()),
@@ -166,6 +166,5 @@ async fn outcome(inspector: &Inspector, action: &Action) -> Result<String, Store
             let released = inspector.release(queue, fingerprint.as_str()).await?;
             Ok(format!("{} pending again, {} archived", released.released, released.archived))
         }
-    };
-    done
+    }
 }

@@ -35,7 +35,7 @@ fn tenths(n: u64, unit: u64, name: &str) -> String {
 /// Per second.
 pub(super) fn rate(rate: f64) -> String {
     match rate {
-        rate if rate == 0.0 => "0".to_owned(),
+        0.0 => "0".to_owned(),
         rate if rate < 10.0 => format!("{rate:.1}"),
         // Rates are not negative, and a cast of floats saturates.
         rate => count(rate.round() as u64),
