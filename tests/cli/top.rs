@@ -124,6 +124,8 @@ async fn top_leads_to_a_job_and_cancels_it() {
     top.shows("1 queue: 3 pending");
     top.press("\r");
     top.shows("[pending 3]");
+    // The counts are known before the jobs are.
+    top.shows("page 1: 3 jobs");
     top.press("j\r");
     top.shows("email > y");
     top.shows("10 bytes; v shows it");
