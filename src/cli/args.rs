@@ -1,7 +1,7 @@
 //! The grammar: global flags, and the command that stands behind them.
 
 use crate::{
-    bench, claim, config::Config, demo, enqueue, job, quarantine, queue, settle, sweep, work,
+    bench, claim, config::Config, demo, enqueue, job, quarantine, queue, settle, sweep, top, work,
     workers,
 };
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
@@ -161,6 +161,7 @@ pub(crate) enum Command {
     /// Look at workers
     #[command(subcommand)]
     Worker(workers::Verb),
+    Top(top::Args),
     Bench(bench::Args),
     /// The tour: a true run of 3,000 jobs through five processes, one of which is killed.
     ///

@@ -12,6 +12,9 @@ use std::{ffi::OsString, time::Duration};
 /// enough that a call whose answer never comes is made again.
 pub(crate) const BUDGET: Duration = Duration::from_secs(6);
 
+/// The same where somebody looks on.
+const LIVE_BUDGET: Duration = Duration::from_secs(2);
+
 /// The store of a command. Settlements name themselves, so that the same command again succeeds.
 pub(crate) fn store(global: &Global) -> Result<RedisStore, Failure> {
     store_of(global, Callers::PerSettlement)
@@ -25,6 +28,11 @@ pub(crate) fn store_of(global: &Global, callers: Callers) -> Result<RedisStore, 
 /// What looks at jobs and queues, and steers them.
 pub(crate) fn inspector(global: &Global) -> Result<Inspector, Failure> {
     Ok(Inspector::new(store(global)?))
+}
+
+/// The same for a picture that is drawn anew: it says soon that there is no answer, and asks again.
+pub(crate) fn live_inspector(global: &Global) -> Result<Inspector, Failure> {
+    Ok(Inspector::new(named(global)?.repeat_budget(LIVE_BUDGET).build()?))
 }
 
 /// The store with the library's usual settings, for a process that goes on.

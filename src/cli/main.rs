@@ -26,6 +26,7 @@ mod scratch;
 mod settle;
 mod signals;
 mod sweep;
+mod top;
 mod units;
 mod work;
 mod workers;
@@ -52,7 +53,9 @@ fn main() -> ExitCode {
         Ok(file) => flags.with(file),
         Err(error) => return Failure::from(error).report(json),
     };
-    let logging = log_to_stderr(global.quiet, usual_level(&command));
+    // A line of log in the midst of a picture would spoil it.
+    let drawn = matches!(command, Command::Top(_)) && std::io::stderr().is_terminal();
+    let logging = log_to_stderr(global.quiet || drawn, usual_level(&command));
     match logging.and_then(|()| run(perform(&global, command))) {
         Ok(code) => code,
         Err(failure) => failure.report(global.json),
@@ -86,6 +89,7 @@ async fn perform(global: &Global, command: Command) -> Result<ExitCode, Failure>
         Command::Job(verb) => return job::job(global, verb).await,
         Command::Quarantine(verb) => return quarantine::quarantine(global, verb).await,
         Command::Worker(verb) => workers::worker(global, verb).await?,
+        Command::Top(args) => top::top(global, args).await?,
         Command::Bench(args) => bench::bench(global, args).await?,
         Command::Demo => return demo::demo(global).await,
         Command::Completions { shell } => manual::completions(shell)?,

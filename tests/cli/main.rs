@@ -21,6 +21,7 @@ mod queues;
 mod script;
 mod settle;
 mod steer;
+mod top;
 mod undelivered;
 mod unique;
 mod work;
