@@ -10,6 +10,7 @@ mod config;
 mod confirm;
 mod connect;
 mod demo;
+mod doctor;
 mod enqueue;
 mod envelope;
 mod fail;
@@ -83,6 +84,7 @@ async fn perform(global: &Global, command: Command) -> Result<ExitCode, Failure>
         Command::Job(verb) => return job::job(global, verb).await,
         Command::Quarantine(verb) => return quarantine::quarantine(global, verb).await,
         Command::Worker(verb) => workers::worker(global, verb).await?,
+        Command::Doctor(args) => return doctor::doctor(global, args).await,
         Command::Demo => return demo::demo(global).await,
         Command::Completions { shell } => manual::completions(shell)?,
         Command::Man { command } => manual::manual(&command)?,
