@@ -92,9 +92,9 @@ local function judge_counters()
       report('counter', counter[1], (counted[3 + i] or '0') .. ' ' .. held)
     end
   end
-  local known = known_lanes(counted[3])
-  if lanes_needed(known) ~= known then
-    report('lanes', 'lanes', (counted[3] or 'none') .. ' ' .. lanes_needed(known))
+  local looked_at = known_lanes(counted[3])
+  if lanes_needed(looked_at) ~= looked_at then
+    report('lanes', 'lanes', looked_at .. ' ' .. lanes_needed(looked_at))
   end
   tell(stale, int(call('HLEN', ghosts)))
 end
@@ -118,12 +118,22 @@ local function walk_lane(priority)
   end
 end
 
+-- The lanes where somebody looks.
+local known
+
 local function judge_key(id, settling)
   local token = own_key(settling)
   local value = token and call('HGET', unique, token)
   if token and value ~= id then
     local taken = value and holder_of(token)
     report(taken and 'key_twice' or 'key_missing', id, taken or token)
+  end
+end
+
+local function judge_lane(settling)
+  local priority = settling and priority_of(settling)
+  if priority and not find(known, priority, 1, true) then
+    report('lanes', 'lanes', known .. ' ' .. priority)
   end
 end
 
@@ -145,6 +155,7 @@ local function judge_job(id, head, sets)
   local settling = settling_part_of(head)
   tell(sets[1] or '', id, head)
   judge_key(id, settling)
+  judge_lane(settling)
   local deadline = settling and field(settling, 'deadline')
   if deadline and not call('ZSCORE', expiry, 'deadline ' .. id) then
     report('timer', 'deadline ' .. id, deadline)
@@ -154,6 +165,7 @@ end
 local function walk_jobs()
   local ids, records = slice_of('HSCAN', jobs)
   local sets = sets_of(ids)
+  known = known_lanes(call('HGET', meta, 'lanes'))
   for i = 1, #ids do
     judge_job(ids[i], head_of(records[i]), sets[i])
   end

@@ -334,14 +334,18 @@ local function mend_counters()
       changed = put(counter[1], held) or changed
     end
   end
-  local listed = call('HGET', meta, 'lanes')
-  local known = known_lanes(listed)
-  if lanes_needed(known) ~= known then
-    call('HSET', meta, 'lanes', lanes_needed(known))
-    leave_wake()
-    changed = true
-  end
   return changed
+end
+
+-- Lanes of jobs that wait elsewhere are not known at once: so that none is passed over, all are.
+local function mend_lanes()
+  local all = '9876543210'
+  if call('HGET', meta, 'lanes') == all then
+    return false
+  end
+  call('HSET', meta, 'lanes', all)
+  leave_wake()
+  return true
 end
 
 local MENDS = {
@@ -350,7 +354,7 @@ local MENDS = {
   leftover = mend_leftover, key_of_nobody = mend_key_of_nobody, key_missing = mend_key_missing,
   timer = mend_timer, timer_of_nobody = mend_timer_of_nobody, ending = mend_ending,
   ghost = mend_ghost, undecodable = mend_undecodable, ttl = mend_ttl, wake = mend_wake,
-  type = mend_wake, counters = mend_counters,
+  type = mend_wake, counters = mend_counters, lanes = mend_lanes,
 }
 
 -- Allowed when memory is full, and so is then all that follows.

@@ -34,6 +34,7 @@ const PLANTED: &[Planted] = planted! {
     "quarantined" "HDEL @meta quarantined" "counter";
     "remembered" "HINCRBY @meta remembered -1" "counter";
     "lanes" "HSET @meta lanes 4" "lanes";
+    "lanes_of_waiting" "HSET @meta lanes 74" "lanes";
     "entry" "LPUSH @pending:4 lost" "entry" "unfinished";
     "entry_with_token" "LPUSH @pending:7 _12_lost|HSET @meta entries 12" "entry" "unfinished";
     "no_record_in_scheduled" "ZADD @scheduled 9999999999999 lost" "no_record" "unfinished";
@@ -50,7 +51,8 @@ const PLANTED: &[Planted] = planted! {
     "two_sets" "ZADD @retry 9999999999999 scheduled-1" "places" "unfinished";
     "active_and_archived" "ZADD @archived 9999999999999 active-1" "places";
     "active_and_pending" "LPUSH @pending:4 active-1" "places" "unfinished";
-    "cancelled_and_pending" "LPUSH @pending:4 cancelled-1" "places" "unfinished";
+    "one_too_many_of_cancelled" "LPUSH @pending:4 cancelled-1" "ghost" "unfinished";
+    "cancelled_and_pending" "LPUSH @pending:7 cancelled-1" "places" "unfinished";
     "twice_in_a_lane" "LPUSH @pending:4 pending-1" "twice" "unfinished";
     "twice_with_token" "LPUSH @pending:4 _77_pending-1|HSET @meta entries 77" "twice" "unfinished";
     "twice_in_lanes" "LPUSH @pending:4 urgent-1" "twice" "unfinished";
@@ -141,7 +143,7 @@ fn checks(found: &[Value]) -> BTreeSet<String> {
     found.iter().map(|one| one["check"].as_str().expect("a word").to_owned()).collect()
 }
 
-async fn assert_runs(store: &RedisStore, queue: &QueueName, case: &str) {
+async fn all_run(store: &RedisStore, queue: &QueueName, case: &str, faults: &mut Vec<String>) {
     let inspector = Inspector::new(store.clone());
     let worker = WorkerId::new("w2").expect("worker");
     store.sweep(queue, Pace::Now).await.expect("swept");
@@ -164,7 +166,9 @@ async fn assert_runs(store: &RedisStore, queue: &QueueName, case: &str) {
         }
         ran += claim.jobs.len() as u64 + claim.ended.len() as u64;
     }
-    assert_eq!(ran + before.active, before.unfinished, "{case}: every surviving job runs");
+    if ran + before.active != before.unfinished {
+        faults.push(format!("{case}: {ran} of {before:?} ran"));
+    }
 }
 
 #[tokio::test]
@@ -203,7 +207,7 @@ async fn each_corruption_is_found_and_mended_and_every_surviving_job_runs() {
         }
         store.sweep(&queue, Pace::Now).await.expect("swept");
         Keys::read(&mut connection, &queue).await.check();
-        assert_runs(&store, &queue, name).await;
+        all_run(&store, &queue, name, &mut faults).await;
         let (_, left) = found(&sprag, &[]);
         if !left.is_empty() {
             faults.push(format!("{name}: left after all ran: {left:#?}"));

@@ -6,7 +6,7 @@
 //! suspected, and looked for again.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet, hash_map::Entry},
+    collections::{BTreeMap, HashMap, HashSet, hash_map::Entry},
     hash::{DefaultHasher, Hash, Hasher},
 };
 
@@ -52,7 +52,7 @@ pub(super) struct Twice {
 struct Sight {
     text: Vec<u8>,
     moved: bool,
-    entries: BTreeSet<Vec<u8>>,
+    entries: BTreeMap<Vec<u8>, usize>,
 }
 
 /// A text in `ghosts` that contradicts the entries.
@@ -124,7 +124,7 @@ impl Walk {
         let sight = self.sights.entry(name).or_default();
         sight.moved |= !sight.entries.is_empty() && sight.text != text;
         sight.text = text.to_vec();
-        sight.entries.insert(entry.to_vec());
+        *sight.entries.entry(entry.to_vec()).or_default() += 1;
     }
 
     /// Whether a live entry of the job was met.
@@ -167,15 +167,15 @@ impl Walk {
 }
 
 /// What `ghosts` should say of these entries; empty: nothing. Which one is live stays as it was.
-fn right_text(text: &[u8], entries: &BTreeSet<Vec<u8>>) -> Vec<u8> {
-    let tokens = || entries.iter().filter_map(|entry| LaneEntry::read(entry).token);
+fn right_text(text: &[u8], entries: &BTreeMap<Vec<u8>, usize>) -> Vec<u8> {
+    let tokens = || entries.keys().filter_map(|entry| LaneEntry::read(entry).token);
     let token = match stale_and_token(text) {
         Some((_, token)) => tokens().find(|known| *known == token),
         // It says nothing, and every entry counts as live: the last that came shall be it.
         None => tokens().max_by_key(|token| (token.len(), token.to_vec())),
     };
     let live = usize::from(token.is_some());
-    match entries.len() - live {
+    match entries.values().sum::<usize>() - live {
         0 => Vec::new(),
         // One entry and a text that nobody can read: it is live.
         1 if token.is_none() && stale_and_token(text).is_none() => Vec::new(),
@@ -220,6 +220,7 @@ mod tests {
     fn a_contradiction_knows_what_is_right() {
         assert_eq!(contradictions(&[], &[("4:x", "1 -")]), [""]);
         assert_eq!(contradictions(&[("x", "3 -")], &[("4:x", "3 -")]), ["1 -"]);
+        assert_eq!(contradictions(&[("x", "1 -"), ("x", "1 -")], &[("4:x", "1 -")]), ["2 -"]);
         assert_eq!(contradictions(&[("x", "1 5")], &[("4:x", "1 5")]), ["1 -"]);
         assert_eq!(contradictions(&[("x", "2 5"), (" 5 x", "2 5")], &[("4:x", "2 5")]), ["1 5"]);
         assert_eq!(contradictions(&[("x", "broken")], &[("4:x", "broken")]), [""]);
