@@ -118,7 +118,7 @@ async fn a_healthy_queue_under_load_is_healthy() {
     for task in tasks {
         task.await.expect("no panic");
     }
-    println!("{looks} looks, {} jobs", doctor.examine(&queue, false).await.expect("ok").jobs);
+    eprintln!("{looks} looks, {} jobs", doctor.examine(&queue, false).await.expect("ok").jobs);
     assert!(looks >= 3, "{looks}");
     Keys::read(&mut server.connection().await, &queue).await.check();
 }
@@ -139,12 +139,12 @@ async fn a_huge_queue_blocks_the_server_for_no_longer_than_10_ms() {
     redis::cmd("SLOWLOG").arg("RESET").query_async::<()>(&mut connection).await.expect("reset");
     let began = Instant::now();
     let found = store.doctor().examine(&queue, false).await.expect("examined");
-    println!("{} jobs in {:?}, findings: {:?}", found.jobs, began.elapsed(), found.findings);
+    eprintln!("{} jobs in {:?}, findings: {:?}", found.jobs, began.elapsed(), found.findings);
     type Entry = (u64, u64, u64, Vec<Vec<u8>>, redis::Value, redis::Value);
     let slow: Vec<Entry> =
         redis::cmd("SLOWLOG").arg("GET").arg(128).query_async(&mut connection).await.expect("log");
     let mut times: Vec<_> = slow.iter().map(|entry| entry.2).collect();
     times.sort_unstable();
-    println!("{} calls over 2 ms, the slowest (µs): {:?}", times.len(), times.last());
+    eprintln!("{} calls over 2 ms, the slowest (µs): {:?}", times.len(), times.last());
     assert!(times.iter().all(|time| *time < 10_000), "{times:?}");
 }

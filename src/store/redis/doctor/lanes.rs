@@ -63,10 +63,13 @@ pub(super) struct Contradiction {
     pub(super) right: Vec<u8>,
 }
 
+/// Lane and token of a live entry.
+type Place = (u8, Option<Box<[u8]>>);
+
 /// A walk along the lanes.
 #[derive(Debug, Default)]
 pub(super) struct Walk {
-    live: HashMap<u64, (u8, Option<Box<[u8]>>)>,
+    live: HashMap<u64, Place>,
     sights: HashMap<Vec<u8>, Sight>,
     lengths: [u64; 10],
     last: Option<Vec<u8>>,
@@ -115,7 +118,7 @@ impl Walk {
                 }
             }
         }
-        self.last = entries().last().map(|(entry, _)| entry.clone());
+        self.last = entries().next_back().map(|(entry, _)| entry.clone());
         twice
     }
 

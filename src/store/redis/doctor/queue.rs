@@ -15,7 +15,7 @@ use std::{
 };
 
 /// So many entries, or about so many bytes, make a slice.
-const SLICE: (usize, u64) = (300, 512 * 1024);
+const SLICE: (usize, u64) = (200, 512 * 1024);
 /// A slice of a hash whose values nobody knows begins with so many.
 const FIRST: usize = 8;
 /// So many jobs are confirmed in one call.
@@ -54,6 +54,7 @@ struct Waiting {
     head: Vec<u8>,
 }
 
+type Texts = Vec<Vec<u8>>;
 type Ghosts = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// One look at a queue.
@@ -80,7 +81,7 @@ fn text(bytes: &[u8]) -> String {
 
 impl Slice {
     fn read(answer: Value) -> Result<Self, StoreError> {
-        let (next, read, faults, told): (Vec<u8>, u64, Vec<Vec<u8>>, Vec<Vec<u8>>) =
+        let (next, read, faults, told): (Vec<u8>, u64, Texts, Texts) =
             from_redis_value(answer).map_err(backend)?;
         let fault = |three: &[Vec<u8>]| Fault {
             check: text(&three[0]),
