@@ -117,7 +117,7 @@ impl Inner {
         let lines = info.unwrap_or_default();
         let pairs = lines.lines().filter_map(|line| line.split_once(':'));
         facts.info = pairs.map(|(k, v)| (k.to_owned(), v.trim().to_owned())).collect();
-        for name in ["maxclients", "min-replicas-to-write"] {
+        for name in ["maxclients", "min-replicas-to-write", "save"] {
             let found: Option<HashMap<String, String>> =
                 self.maybe(redis::cmd("CONFIG").arg("GET").arg(name)).await?;
             facts.config.extend(found.unwrap_or_default());
