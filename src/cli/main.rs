@@ -11,6 +11,7 @@ mod config;
 mod confirm;
 mod connect;
 mod demo;
+mod doctor;
 mod enqueue;
 mod envelope;
 mod fail;
@@ -91,6 +92,7 @@ async fn perform(global: &Global, command: Command) -> Result<ExitCode, Failure>
         Command::Worker(verb) => workers::worker(global, verb).await?,
         Command::Top(args) => top::top(global, args).await?,
         Command::Bench(args) => bench::bench(global, args).await?,
+        Command::Doctor(args) => return doctor::doctor(global, args).await,
         Command::Demo => return demo::demo(global).await,
         Command::Completions { shell } => manual::completions(shell)?,
         Command::Man { command } => manual::manual(&command)?,

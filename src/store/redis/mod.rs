@@ -1,11 +1,13 @@
 //! The store on Redis: every change of a job's state is one Lua script.
 //!
 //! `scripts` puts them together, `call` makes a call with its repeats, `decode` reads the answers,
-//! `fault` reads the errors, `connection` holds the connections, `listen` hears what is published.
+//! `fault` reads the errors, `connection` holds the connections, `listen` hears what is published,
+//! `doctor` looks for what is wrong.
 
 mod call;
 mod connection;
 mod decode;
+mod doctor;
 mod fault;
 mod keys;
 mod listen;
@@ -13,6 +15,8 @@ mod listing;
 mod registry;
 mod scripts;
 mod verbs;
+
+pub use doctor::{Doctor, Examined, Finding, Severity};
 
 use super::{Held, Outcomes};
 use crate::model::{Envelope, JobId, Namespace, QueueName, StoreError, When, millis, record};

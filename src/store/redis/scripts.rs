@@ -16,7 +16,7 @@ const PARTS: &[(&str, &str)] = sources!(
     "lib/chunks" "lib/clock" "lib/clock_virtual" "lib/crashes" "lib/day" "lib/due" "lib/ended"
     "lib/entries" "lib/failures" "lib/finish" "lib/ghosts" "lib/held" "lib/hold" "lib/lanes" "lib/outcomes"
     "lib/publish" "lib/reclaim" "lib/records" "lib/release" "lib/remember" "lib/repeats" "lib/replace"
-    "lib/state" "lib/text" "lib/tries" "lib/unique" "lib/wake" "lib/watch"
+    "lib/state" "lib/suspect" "lib/text" "lib/tries" "lib/unique" "lib/wake" "lib/watch"
 );
 
 macro_rules! verbs {
@@ -38,6 +38,7 @@ verbs! {
     Days "days",
     DeleteQueue "delete_queue",
     Enqueue "enqueue",
+    Examine "examine",
     Extend "extend",
     List "list",
     Operate "operate",
@@ -46,6 +47,7 @@ verbs! {
     Quarantines "quarantines",
     Queue "queue",
     Release "release",
+    Repair "repair",
     Requeue "requeue",
     Retry "retry",
     Set "set",

@@ -1,0 +1,98 @@
+//! The doctor: what is wrong with a server and with the queues on it, while they work.
+//!
+//! `queue` walks along a queue's keys in slices that a script judges, each at one moment; `lanes`
+//! judges what only many slices together tell; `registry` looks at the list of queues. `server`
+//! reads what the server says of itself, `advice` judges it. `checks` has the words.
+
+mod advice;
+mod checks;
+mod lanes;
+mod queue;
+mod registry;
+mod server;
+
+use super::{Inner, RedisStore};
+use crate::model::QueueName;
+use serde::Serialize;
+use std::{collections::HashMap, sync::Arc};
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Worth knowing.
+    Note,
+    /// Jobs may be late, lost from view, or run more often than they should.
+    Warn,
+    /// Jobs are lost or stuck, or will be.
+    Fail,
+}
+
+/// Something that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// Its kind: a word that stays the same.
+    pub check: &'static str,
+    /// In which queue; none: it concerns the server.
+    pub queue: Option<String>,
+    /// Which job, key or name.
+    pub id: Option<String>,
+    /// What was seen.
+    pub message: String,
+    /// What follows from it.
+    pub means: &'static str,
+    /// What to do.
+    pub r#do: &'static str,
+    /// It was mended.
+    pub repaired: bool,
+    /// It can be mended without risk.
+    #[serde(skip)]
+    pub repairable: bool,
+}
+
+impl Finding {
+    fn new(check: &'static str, message: String) -> Self {
+        let known = checks::of(check);
+        Self {
+            severity: known.severity,
+            check: known.check,
+            queue: None,
+            id: None,
+            message,
+            means: known.means,
+            r#do: known.advice,
+            repaired: false,
+            repairable: known.repairable,
+        }
+    }
+}
+
+/// What was found in a queue.
+#[derive(Debug, Clone, Default)]
+pub struct Examined {
+    /// What is wrong.
+    pub findings: Vec<Finding>,
+    /// So many jobs have a record there.
+    pub jobs: u64,
+}
+
+/// Looks for what is wrong. Of queues at work as well: it tells only of what holds at one moment.
+///
+/// # Errors
+/// Every method: `Unavailable` or `Backend` if the server did not answer as it should.
+#[derive(Debug)]
+pub struct Doctor {
+    inner: Arc<Inner>,
+    /// Pending jobs whose records cannot be read, with their headers: mended at the next look, when
+    /// their entries are met.
+    undecodable: HashMap<QueueName, HashMap<Vec<u8>, Vec<u8>>>,
+}
+
+impl RedisStore {
+    /// What looks for what is wrong, and mends it if told to.
+    pub fn doctor(&self) -> Doctor {
+        Doctor { inner: self.0.clone(), undecodable: HashMap::new() }
+    }
+}

@@ -1,0 +1,116 @@
+//! The list of queues against the queues that are there.
+
+use super::{Doctor, Finding, RedisStore, queue::PATIENCE};
+use crate::{
+    model::{QueueName, StoreError},
+    store::{
+        Store,
+        redis::{Inner, keys},
+    },
+};
+use redis::{Cmd, FromRedisValue, from_redis_value};
+use std::collections::BTreeSet;
+
+/// Keys of the database that are passed over in one call.
+const SCAN: usize = 1_000;
+
+impl Inner {
+    async fn asked<T: FromRedisValue>(&self, cmd: &Cmd) -> Result<T, StoreError> {
+        let answer = self.plain(cmd).await?;
+        from_redis_value(answer)
+            .map_err(|error| StoreError::Backend(format!("queue list: {error}")))
+    }
+
+    async fn is_listed(&self, queue: &QueueName) -> Result<bool, StoreError> {
+        let mut cmd = redis::cmd("SISMEMBER");
+        self.asked(cmd.arg(keys::queues(&self.namespace)).arg(queue.as_str())).await
+    }
+
+    async fn is_made(&self, queue: &QueueName) -> Result<bool, StoreError> {
+        let mut cmd = redis::cmd("EXISTS");
+        let mut names = keys::KeyWriter::new(&self.namespace, queue);
+        self.asked(cmd.arg(names.key("meta")).arg(names.key("jobs"))).await.map(|n: u64| n > 0)
+    }
+
+    /// The queues that have keys, whatever the list says.
+    async fn made_queues(&self) -> Result<BTreeSet<QueueName>, StoreError> {
+        let (mut cursor, mut made) = ("0".to_owned(), BTreeSet::new());
+        let (begin, end) = (format!("{}:{{", self.namespace), "}:meta");
+        loop {
+            let mut scan = redis::cmd("SCAN");
+            // No letter of a namespace means something in a pattern.
+            scan.arg(&cursor).arg("MATCH").arg(format!("{begin}*{end}")).arg("COUNT").arg(SCAN);
+            let (next, found): (String, Vec<Vec<u8>>) = self.asked(&scan).await?;
+            let name = |key: &Vec<u8>| {
+                let key = String::from_utf8_lossy(key).into_owned();
+                QueueName::new(key.strip_prefix(&begin)?.strip_suffix(end)?).ok()
+            };
+            made.extend(found.iter().filter_map(name));
+            cursor = next;
+            if cursor == "0" {
+                return Ok(made);
+            }
+        }
+    }
+}
+
+impl Doctor {
+    /// The queues that are there or listed, or of the named ones those; with what is wrong with the
+    /// list.
+    ///
+    /// # Errors
+    /// See [`Doctor`].
+    pub async fn queues(
+        &self,
+        named: &[QueueName],
+        mend: bool,
+    ) -> Result<(Vec<QueueName>, Vec<Finding>), StoreError> {
+        let mut queues: BTreeSet<QueueName> = named.iter().cloned().collect();
+        if named.is_empty() {
+            queues = self.inner.made_queues().await?;
+            queues.extend(RedisStore(self.inner.clone()).queues().await?);
+        }
+        let mut suspects = Vec::new();
+        for queue in &queues {
+            let listed = self.inner.is_listed(queue).await?;
+            let made = self.inner.is_made(queue).await?;
+            if !named.is_empty() && !listed && !made {
+                return Err(StoreError::NotFound(format!("queue {queue}")));
+            }
+            suspects.extend((listed != made).then_some(queue));
+        }
+        if !suspects.is_empty() {
+            // Who makes or deletes a queue does so in two steps.
+            tokio::time::sleep(PATIENCE).await;
+        }
+        let mut findings = Vec::new();
+        for queue in suspects {
+            findings.extend(self.listing(queue, mend).await?);
+        }
+        Ok((queues.into_iter().collect(), findings))
+    }
+
+    async fn listing(&self, queue: &QueueName, mend: bool) -> Result<Option<Finding>, StoreError> {
+        let (listed, made) = (self.inner.is_listed(queue).await?, self.inner.is_made(queue).await?);
+        let (check, message) = match (listed, made) {
+            (false, true) => ("unlisted", format!("queue {queue} is not on the list")),
+            (true, false) => ("not_there", format!("queue {queue} is listed and has no keys")),
+            _ => return Ok(None),
+        };
+        let mut finding = Finding::new(check, message);
+        finding.queue = Some(queue.to_string());
+        if mend {
+            if made {
+                self.inner.register(queue, true).await?;
+            } else {
+                self.inner.unregister(queue).await?;
+                // Somebody may have made it at this moment.
+                if self.inner.is_made(queue).await? {
+                    self.inner.register(queue, true).await?;
+                }
+            }
+            finding.repaired = true;
+        }
+        Ok(Some(finding))
+    }
+}
