@@ -196,6 +196,11 @@ async fn each_corruption_is_found_and_mended_and_every_surviving_job_runs() {
             faults.push(format!("{name}: a look changed something"));
         }
         let (code, mended) = found(&sprag, &["--repair", "--yes"]);
+        let silent: Vec<_> =
+            expected.iter().filter(|check| !checks(&mended).contains(**check)).collect();
+        if !silent.is_empty() {
+            faults.push(format!("{name}: {silent:?} not among what was mended: {mended:#?}"));
+        }
         if code != 0 || mended.iter().any(|one| one["repaired"] != true) {
             faults.push(format!("{name}: not mended, exit code {code}: {mended:#?}"));
             continue;

@@ -44,7 +44,10 @@ pub(crate) async fn doctor(global: &Global, args: Args) -> Result<ExitCode, Fail
         if mendable > 1 {
             confirm(global, &format!("mend {mendable} findings"))?;
         }
+        let before = std::mem::take(&mut found.findings);
         found = mend(&mut doctor, &args.queues).await?;
+        let along = mended_along(before, &found.findings);
+        found.findings.splice(0..0, along);
     }
     found.findings.splice(0..0, server);
     tell(global, &found)
@@ -77,6 +80,14 @@ async fn mend(doctor: &mut Doctor, named: &[QueueName]) -> Result<Look, Failure>
     }
     last.findings.splice(0..0, mended);
     Ok(last)
+}
+
+/// What another repair has mended along with its own: counters, a place, a key.
+fn mended_along(before: Vec<Finding>, after: &[Finding]) -> Vec<Finding> {
+    let name = |one: &Finding| (one.check, one.queue.clone(), one.id.clone());
+    let told: BTreeSet<_> = after.iter().map(name).collect();
+    let along = before.into_iter().filter(|one| one.repairable && !told.contains(&name(one)));
+    along.map(|one| Finding { repaired: true, ..one }).collect()
 }
 
 fn tell(global: &Global, found: &Look) -> Result<ExitCode, Failure> {

@@ -15,7 +15,7 @@ use std::{
 };
 
 /// So many entries, or about so many bytes, make a slice.
-const SLICE: (usize, u64) = (200, 512 * 1024);
+const SLICE: (usize, u64) = (100, 512 * 1024);
 /// A slice of a hash whose values nobody knows begins with so many.
 const FIRST: usize = 8;
 /// So many jobs are confirmed in one call.
