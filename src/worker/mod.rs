@@ -202,6 +202,7 @@ impl Worker {
         until_empty::run_until_empty(shared).await;
         shared.hooks.over().await;
         keeper.end().await;
+        beat::leave(shared).await;
         shared.report().since(&before)
     }
 

@@ -136,6 +136,45 @@ async fn a_command_that_takes_too_long_is_told_to_stop_and_then_killed() {
 }
 
 #[tokio::test]
+async fn a_program_that_the_command_runs_may_clean_up_when_it_is_told_to_stop() {
+    let (sprag, dir) = (Program::start().await, tempfile::tempdir().expect("a folder"));
+    sprag.add("a", &["--timeout", "300ms"]);
+    let (script, file) = (dir.path().join("program"), dir.path().join("cleaned"));
+    let text = format!("trap 'sleep 0.3; echo > {}; exit 1' TERM; sleep 9 & wait", file.display());
+    std::fs::write(&script, text).expect("written");
+    // Not by `exec`: the shell dies of the signal at once.
+    sprag.work(&format!("sh {}; true", script.display()), &["--kill-after", "10s"]);
+    assert!(read(&file).is_some());
+}
+
+#[tokio::test]
+async fn what_was_printed_counts_though_something_that_left_holds_the_pipe() {
+    let sprag = Program::start().await;
+    sprag.add("a", &["--retention", "1h"]);
+    sprag.work("setsid sleep 5 & sleep 0.2; echo hi", &[]);
+    assert_eq!(sprag.show("a")["result"], "hi");
+}
+
+#[tokio::test]
+async fn a_worker_that_ends_by_itself_is_listed_no_more() {
+    let sprag = Program::start().await;
+    sprag.add("a", &[]);
+    sprag.work("true", &[]);
+    assert_eq!(sprag.objects(&["worker", "list"]).len(), 0);
+}
+
+#[tokio::test]
+async fn a_worker_whose_terminal_is_closed_drains() {
+    let (sprag, dir) = (Program::start().await, tempfile::tempdir().expect("a folder"));
+    sprag.add("a", &["--retention", "1h"]);
+    let file = dir.path().join("started");
+    let worker = sprag.working(&format!("echo > {}; sleep 0.5", file.display()), &[]);
+    wait_for("a start", || read(&file));
+    signal(&worker, "-HUP");
+    assert_eq!(ended(worker)["completed"], 1);
+}
+
+#[tokio::test]
 async fn what_a_command_leaves_running_is_killed_with_its_group() {
     let (sprag, dir) = (Program::start().await, tempfile::tempdir().expect("a folder"));
     sprag.add("a", &[]);
@@ -244,6 +283,7 @@ async fn what_cannot_be_run_is_refused() {
         (&["work", "q", "--exec", "true", "--lease", "5ms"], "lease"),
         (&["work", "--exec", "true"], "QUEUE"),
         (&["work", "q"], "exec"),
+        (&["work", "q", "--exec", "true", "--until-empty", "--concurrency", "5"], "concurrency"),
     ] {
         let error = sprag.error(2, args);
         let message = error["message"].as_str().expect("a text");

@@ -1,12 +1,13 @@
 //! A command in a process group of its own. However this value ends, nothing of the group is left.
 
 use crate::payload;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use sprag::{Codec, Context, Envelope, TraceParent, worker::BoxError};
 use std::{
     collections::VecDeque,
     io,
     process::{ExitStatus, Stdio},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 use tokio::{
@@ -22,6 +23,8 @@ const MAX_STDERR: usize = 4_000;
 /// What a command printed has been read so long after its end, unless something that left its group
 /// still holds the pipe.
 const PIPES: Duration = Duration::from_secs(1);
+/// So often it is looked whether a group that was told to end has ended.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// How a command ended, and what it said.
 pub(super) struct Ended {
@@ -35,8 +38,8 @@ pub(super) struct Child {
     group: Group,
     child: tokio::process::Child,
     stdin: JoinHandle<()>,
-    stdout: JoinHandle<(Vec<u8>, bool)>,
-    stderr: JoinHandle<Vec<u8>>,
+    stdout: (JoinHandle<()>, Read),
+    stderr: (JoinHandle<()>, Read),
 }
 
 impl Child {
@@ -57,12 +60,13 @@ impl Child {
             return Err("a command without pipes".into());
         };
         let payload = readable(context.envelope());
+        let (out, err) = (Read::default(), Read::default());
         Ok(Self {
             group,
             child,
             stdin: tokio::spawn(write(stdin, payload)),
-            stdout: tokio::spawn(read_start(stdout)),
-            stderr: tokio::spawn(read_end(stderr)),
+            stdout: (tokio::spawn(read_start(stdout, out.clone())), out),
+            stderr: (tokio::spawn(read_end(stderr, err.clone())), err),
         })
     }
 
@@ -74,19 +78,32 @@ impl Child {
     /// What it said, after its end. What it has left running would be nobody's, and is killed.
     pub(super) async fn collect(mut self, status: ExitStatus) -> Ended {
         self.group.kill();
-        let (stdout, stderr) = tokio::join!(in_time(&mut self.stdout), in_time(&mut self.stderr));
-        let (stdout, stdout_overflowed) = stdout.unwrap_or_default();
-        Ended { status, stdout, stdout_overflowed, stderr_end: stderr.unwrap_or_default() }
+        let (out, err) = (&mut self.stdout, &mut self.stderr);
+        let (out, err) = tokio::join!(in_time(&mut out.0, &out.1), in_time(&mut err.0, &err.1));
+        Ended {
+            status,
+            stdout: out.kept.into(),
+            stdout_overflowed: out.overflowed,
+            stderr_end: err.kept.into(),
+        }
     }
 
-    /// SIGTERM to the group.
-    pub(super) fn terminate(&self) {
+    /// SIGTERM to the group, and SIGKILL to what is left of it after so long. Not the shell alone is
+    /// waited for: what it ran may have to clean up.
+    pub(super) async fn stop(&mut self, kill_after: Duration) -> io::Result<ExitStatus> {
         self.group.signal(Signal::TERM);
-    }
-
-    /// SIGKILL to the group.
-    pub(super) fn kill(&mut self) {
+        let empty = async {
+            let status = self.child.wait().await;
+            while self.group.is_there() {
+                tokio::time::sleep(LOOK).await;
+            }
+            status
+        };
+        if let Ok(status) = tokio::time::timeout(kill_after, empty).await {
+            return status;
+        }
         self.group.kill();
+        self.child.wait().await
     }
 }
 
@@ -95,8 +112,8 @@ impl Drop for Child {
         self.group.kill();
         // They end with the group; should something hold the pipes, not for long.
         self.stdin.abort();
-        self.stdout.abort();
-        self.stderr.abort();
+        self.stdout.0.abort();
+        self.stderr.0.abort();
     }
 }
 
@@ -112,6 +129,10 @@ impl Group {
     fn signal(&self, signal: Signal) {
         // A group that nobody is in any more is no error.
         let _ = self.0.map(|group| kill_process_group(group, signal));
+    }
+
+    fn is_there(&self) -> bool {
+        self.0.is_some_and(|group| test_kill_process_group(group).is_ok())
     }
 
     /// Once: after the leader was waited for, its number may become another's as soon as the group is
@@ -155,30 +176,45 @@ async fn write(mut stdin: ChildStdin, payload: Vec<u8>) {
     }
 }
 
-/// The start of what is printed, and whether there was more; all of it is read, so that nobody waits.
-async fn read_start(mut pipe: impl AsyncRead + Unpin) -> (Vec<u8>, bool) {
-    let (mut start, mut overflowed) = (Vec::new(), false);
-    let mut buffer = [0; 8 << 10];
-    while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
-        let room = MAX_STDOUT - start.len();
-        start.extend_from_slice(&buffer[..count.min(room)]);
-        overflowed |= count > room;
-    }
-    (start, overflowed)
+/// What has been read of a pipe so far.
+type Read = Arc<Mutex<Text>>;
+
+#[derive(Default)]
+struct Text {
+    kept: VecDeque<u8>,
+    overflowed: bool,
 }
 
-/// The end of what is printed.
-async fn read_end(mut pipe: impl AsyncRead + Unpin) -> Vec<u8> {
-    let mut end = VecDeque::new();
+/// Reads the start of what is printed; all of it, so that nobody waits.
+async fn read_start(mut pipe: impl AsyncRead + Unpin, read: Read) {
     let mut buffer = [0; 8 << 10];
     while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
-        end.extend(&buffer[..count]);
-        end.drain(..end.len().saturating_sub(MAX_STDERR));
+        let mut text = lock(&read);
+        let room = MAX_STDOUT - text.kept.len();
+        text.kept.extend(&buffer[..count.min(room)]);
+        text.overflowed |= count > room;
     }
-    end.into()
 }
 
-/// What a reader has, once its pipe is closed; nothing if something still holds it.
-async fn in_time<T>(reader: &mut JoinHandle<T>) -> Option<T> {
-    tokio::time::timeout(PIPES, reader).await.ok()?.ok()
+/// Reads the end of what is printed.
+async fn read_end(mut pipe: impl AsyncRead + Unpin, read: Read) {
+    let mut buffer = [0; 8 << 10];
+    while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
+        let mut text = lock(&read);
+        text.kept.extend(&buffer[..count]);
+        let surplus = text.kept.len().saturating_sub(MAX_STDERR);
+        text.kept.drain(..surplus);
+    }
+}
+
+fn lock(read: &Read) -> std::sync::MutexGuard<'_, Text> {
+    // Bytes: a panic leaves none half-done.
+    read.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What was read, once the pipe is closed, or as far as it came: something that left the group may
+/// hold it for long.
+async fn in_time(reader: &mut JoinHandle<()>, read: &Read) -> Text {
+    let _ = tokio::time::timeout(PIPES, reader).await;
+    std::mem::take(&mut *lock(read))
 }

@@ -8,13 +8,10 @@ use child::Child;
 use serde::Serialize;
 use sprag::{
     Context, StoreError, Worker,
-    worker::{Answer, BoxError, Report, WorkerBuilder},
+    worker::{Answer, BoxError, Report, Shutdown, WorkerBuilder},
 };
-use std::{
-    process::{ExitCode, ExitStatus},
-    sync::Arc,
-    time::Duration,
-};
+use std::{process::ExitCode, sync::Arc, time::Duration};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// From SIGKILL to having waited for the child, its pipes, and this program's own task.
 const AFTER_KILL: Duration = Duration::from_secs(2);
@@ -33,8 +30,9 @@ const AFTER_KILL: Duration = Duration::from_secs(2);
 ///
 /// At a timeout, a cancellation, or the end of the grace the whole group gets SIGTERM, and SIGKILL
 /// after --kill-after. What a command leaves running in its group when it exits is killed.
+/// What has left the group (setsid), or outlives this program's own kill -9, goes on beside the next attempt.
 ///
-/// SIGTERM or Ctrl-C drains: nothing more is claimed, running commands have --grace, then their jobs
+/// SIGTERM, SIGHUP or Ctrl-C drains: nothing more is claimed, running commands have --grace, then their jobs
 /// are put back. A second one kills them at once. SIGTSTP only stops claiming.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -66,8 +64,8 @@ pub(crate) struct Args {
     /// Serve a queue only while those named before it are empty
     #[arg(long)]
     strict: bool,
-    /// End when there is nothing left to run now
-    #[arg(long)]
+    /// Run what can be run now, one command after another, and end
+    #[arg(long, conflicts_with = "concurrency")]
     until_empty: bool,
 }
 
@@ -99,10 +97,24 @@ pub(crate) async fn work(global: &Global, args: Args) -> Result<ExitCode, Failur
         if !global.quiet {
             eprintln!("worker {} works; Ctrl-C drains", worker.id());
         }
-        worker.run().await
+        let hung_up = tokio::spawn(drain_at_hangup(worker.shutdown()));
+        let report = worker.run().await;
+        hung_up.abort();
+        report
     };
     tell(global, &report)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whose terminal is closed ends as if it was told to: its commands must not go on without it.
+async fn drain_at_hangup(shutdown: Shutdown) {
+    match signal(SignalKind::hangup()) {
+        Ok(mut hangup) => {
+            hangup.recv().await;
+            shutdown.drain();
+        }
+        Err(error) => tracing::error!(%error, "cannot listen to SIGHUP"),
+    }
 }
 
 fn builder(global: &Global, args: &Args) -> Result<WorkerBuilder, Failure> {
@@ -152,19 +164,9 @@ async fn run(how: Arc<How>, context: Context) -> Result<Answer, BoxError> {
     let mut child = Child::start(&how.command, &context)?;
     let status = tokio::select! {
         status = child.wait() => status?,
-        _ = context.cancelled() => stop(&mut child, how.kill_after).await?,
+        _ = context.cancelled() => child.stop(how.kill_after).await?,
     };
     verdict::of(child.collect(status).await, how.snooze)
-}
-
-/// SIGTERM, and SIGKILL if that does not help.
-async fn stop(child: &mut Child, kill_after: Duration) -> std::io::Result<ExitStatus> {
-    child.terminate();
-    if let Ok(status) = tokio::time::timeout(kill_after, child.wait()).await {
-        return status;
-    }
-    child.kill();
-    child.wait().await
 }
 
 fn tell(global: &Global, report: &Report) -> Result<(), Failure> {
