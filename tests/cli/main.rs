@@ -20,6 +20,7 @@ mod quarantine;
 mod queues;
 mod script;
 mod settle;
+mod shapes;
 mod steer;
 mod top;
 mod undelivered;
