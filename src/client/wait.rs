@@ -86,7 +86,7 @@ impl Client {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let client = Client::connect("memory://")?;
     /// let job = client.enqueue(Square(7)).await?;
-    /// let square = |job: Square, _| async move { Ok::<_, std::io::Error>(job.0 * job.0) };
+    /// let square = |job: Square| async move { Ok::<_, std::io::Error>(job.0 * job.0) };
     /// let worker = Worker::builder(&client).handler(square).build()?;
     /// let shutdown = worker.shutdown();
     /// let worker = tokio::spawn(worker.run_until_shutdown());
