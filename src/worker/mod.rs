@@ -247,6 +247,9 @@ impl Worker {
         keeper.end().await;
         helpers.iter().for_each(JoinHandle::abort);
         tokio::join!(beat::leave(&shared), shared.hooks.over());
+        // What was given up unsettled.
+        let unsettled = shared.running.count() as u64;
+        shared.report().lost += unsettled;
         let report = *shared.report();
         tracing::info!(worker = %shared.id, ?report, "worker ends");
         report

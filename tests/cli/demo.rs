@@ -3,7 +3,8 @@
 use crate::program::{Program, command, run};
 use serde_json::Value;
 use std::{
-    process::Stdio,
+    os::unix::fs::PermissionsExt,
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -16,7 +17,12 @@ fn processes_in(dir: &std::path::Path) -> Vec<String> {
 }
 
 fn is_empty(dir: &std::path::Path) -> bool {
-    std::fs::read_dir(dir).expect("it is there").next().is_none()
+    files_in(dir).is_empty()
+}
+
+fn files_in(dir: &std::path::Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir).expect("it is there");
+    entries.map(|entry| entry.expect("it is read").path().display().to_string()).collect()
 }
 
 #[test]
@@ -63,14 +69,36 @@ async fn on_a_given_server_the_demo_deletes_its_keys_and_no_other() {
 fn a_demo_that_is_killed_takes_its_processes_along() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut demo = command();
-    demo.arg("demo").env("TMPDIR", dir.path()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut demo = demo.spawn().expect("it runs");
+    demo.arg("demo").env("TMPDIR", dir.path());
+    killed_leaves_nothing(demo, dir.path());
+}
+
+/// The parts end after the demo, and may write while their directory is deleted.
+#[test]
+fn a_directory_that_cannot_be_deleted_at_once_is_tried_again() {
+    let (dir, fakes) = (tempfile::tempdir().expect("one"), tempfile::tempdir().expect("another"));
+    let (rm, tried) = (fakes.path().join("rm"), fakes.path().join("tried"));
+    let tried = tried.display();
+    let script = format!("#!/bin/sh\nmkdir {tried} && exit 1\nexec /bin/rm \"$@\"\n");
+    std::fs::write(&rm, script).expect("written");
+    std::fs::set_permissions(&rm, std::fs::Permissions::from_mode(0o755)).expect("a program");
+    let path = format!("{}:{}", fakes.path().display(), std::env::var("PATH").expect("a PATH"));
+    let mut demo = command();
+    demo.arg("demo").env("TMPDIR", dir.path()).env("PATH", path);
+    killed_leaves_nothing(demo, dir.path());
+    assert!(fakes.path().join("tried").exists(), "the first `rm` failed");
+}
+
+fn killed_leaves_nothing(mut demo: Command, dir: &std::path::Path) {
+    let mut demo = demo.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the demo runs");
     until(|| {
-        processes_in(dir.path()).iter().filter(|line| line.contains("demo-part")).count() >= 5
+        let processes = processes_in(dir);
+        let parts = processes.iter().filter(|line| line.contains("demo-part")).count();
+        if parts < 5 { vec![format!("{parts} parts")] } else { Vec::new() }
     });
     demo.kill().expect("killed");
     demo.wait().expect("gone");
-    until(|| processes_in(dir.path()).is_empty() && is_empty(dir.path()));
+    until(|| [processes_in(dir), files_in(dir)].concat());
 }
 
 /// Starts a demo, sends it a signal so much later, and waits for its end.
@@ -87,7 +115,7 @@ fn interrupt(dir: &std::path::Path, url: Option<&str>, signal: &str, after: Dura
     let what = format!("{signal} after {after:?}");
     assert!(is_empty(dir), "{what} left {:?}", std::fs::read_dir(dir).expect("read").next());
     // Only their end is awaited for: a killed process may be there for a moment.
-    until(|| processes_in(dir).is_empty());
+    until(|| processes_in(dir));
 }
 
 #[test]
@@ -115,10 +143,15 @@ async fn a_demo_that_is_told_to_end_leaves_no_keys_on_a_given_server() {
     }
 }
 
-fn until(mut done: impl FnMut() -> bool) {
+/// Until nothing is in the way any more.
+fn until(mut in_the_way: impl FnMut() -> Vec<String>) {
     let started = Instant::now();
-    while !done() {
-        assert!(started.elapsed() < crate::support::PATIENCE, "not in time");
+    loop {
+        let left = in_the_way();
+        if left.is_empty() {
+            return;
+        }
+        assert!(started.elapsed() < crate::support::PATIENCE, "still {left:#?}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

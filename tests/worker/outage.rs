@@ -184,3 +184,28 @@ async fn while_redis_is_away_a_worker_neither_storms_it_nor_its_log() {
     proxy.disarm();
     bench.until_blocked(1).await;
 }
+
+/// What an aborted worker could not tell the store is lost to it, and its report says so.
+#[tokio::test]
+async fn a_settlement_that_an_abort_gives_up_is_counted_as_lost() {
+    let (bench, log) = (Bench::new().await, Log::new());
+    let proxy = Proxy::in_front_of(&bench.server).await;
+    let go = Arc::new(Semaphore::new(0));
+    let waits = go.clone();
+    let handler = move |_: Task, _: Context| {
+        let go = waits.clone();
+        async move {
+            go.acquire().await.expect("open").forget();
+            Ok(())
+        }
+    };
+    let working = Working::start(worker(&client(&proxy.url()), &log, handler));
+    bench.enqueue(&["a"]).await;
+    log.wait("start a", 1).await;
+    proxy.refuse(true).await;
+    proxy.cut_all();
+    go.add_permits(1);
+    working.shutdown.abort();
+    let report = working.ended().await;
+    assert_eq!((report.completed, report.lost), (0, 1), "{report:?}");
+}

@@ -98,11 +98,11 @@ async fn a_side_effect_that_checks_the_fence_happens_once() {
     bench.enqueue(&["a"]).await;
     log.wait("start a", 1).await;
     let second = Working::start(worker(&bench.other_client(), &log, quick));
-    bench.until_blocked(1).await;
+    bench.until_blocked(2).await;
     let stopped = Instant::now();
     let report = first.stop().await;
     assert!(stopped.elapsed() < Duration::from_secs(2), "{:?}", stopped.elapsed());
-    assert_eq!((report.requeued, report.completed), (1, 0));
+    assert_eq!((report.requeued, report.completed), (1, 0), "{report:?}");
     bench.until_done().await;
     second.stop().await;
     // The late one has its turn now.

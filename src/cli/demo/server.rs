@@ -10,10 +10,11 @@ use std::{
 };
 
 /// Becomes the server, leaving behind a shell that waits for a line on its standard input. A pipe
-/// that ends without one means that the demo was killed: server and directory go too.
+/// that ends without one means that the demo was killed: server and directory go too. A part of the
+/// demo that was just starting may put a file into the directory while it is emptied: once more then.
 const GUARDED: &str = r#"
     exec 3<&0 </dev/null
-    { read _ <&3 && exit; kill -9 $$; rm -rf "$0"; } &
+    { read _ <&3 && exit; kill -9 $$; until rm -rf "$0"; do sleep 1; done; } &
     exec "$@" 3<&-
 "#;
 /// How long a server may take to answer.
