@@ -137,17 +137,14 @@ impl IntoFuture for Enqueue {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let client = self.client.clone();
-            let job = [self.envelope()?];
-            let outcomes = client.send(&job).await;
-            let mut outcomes = outcomes.map_err(|error| unsure(error, job[0].id()))?;
-            outcomes.pop().unwrap_or_else(|| Err(StoreError::Backend("no outcome".into())))
+            client.gather.enqueue(&client.store, self.envelope()?).await
         })
     }
 }
 
 /// Of a call that failed it is not known what it did: its error names the job, so that the same
 /// enqueue with this id finds out.
-fn unsure(error: StoreError, id: &JobId) -> StoreError {
+pub(super) fn unsure(error: StoreError, id: &JobId) -> StoreError {
     let with_id = |text: String| format!("{text}; job {id} may have been enqueued");
     match error {
         StoreError::Unavailable(text) => StoreError::Unavailable(with_id(text)),

@@ -1,10 +1,12 @@
 //! The producer's face: typed jobs in, answers out.
 //!
-//! `env` finds the server, `enqueue` has a job's options, `wait` waits for a job's end, `bus` hears of it.
+//! `env` finds the server, `enqueue` has a job's options, `gather` sends those of many callers together,
+//! `wait` waits for a job's end, `bus` hears of it.
 
 mod bus;
 mod enqueue;
 mod env;
+mod gather;
 mod meters;
 mod wait;
 
@@ -30,6 +32,7 @@ use std::{fmt, sync::Arc};
 pub struct Client {
     store: Arc<dyn Store>,
     max_payload: usize,
+    gather: Arc<gather::Gather>,
     waits: Arc<bus::Waits>,
     traceparent: Option<Arc<TraceSource>>,
 }
@@ -79,6 +82,7 @@ impl Client {
         Self {
             store: Arc::new(store),
             max_payload: crate::model::MAX_PAYLOAD,
+            gather: Arc::default(),
             waits: Arc::default(),
             traceparent: None,
         }
@@ -131,8 +135,13 @@ impl Client {
     /// store stayed away for the whole repeat budget: the job may have been enqueued, and the text
     /// names its id. With that [`id`](Enqueue::id) or a unique key the same call again is safe.
     ///
+    /// Enqueues that are awaited at the same time share calls: those of one queue that come while a
+    /// call is in flight leave together in the next, and each is told its own outcome. Who is alone
+    /// is not delayed. At most 64 MiB of payloads wait or are in flight; who comes then waits for room.
+    ///
     /// # Cancel safety
-    /// A future that is dropped before its answer may have enqueued the job.
+    /// A future that is dropped after its first poll loses only the answer: the job is sent all the
+    /// same, unless it still waited for room. One that was never polled has done nothing.
     pub fn enqueue<J: Job>(&self, job: J) -> Enqueue {
         let max_payload = self.max_payload;
         let builder = builder(&job).map(|builder| builder.max_payload(max_payload));

@@ -27,6 +27,7 @@ mod errors;
 mod events;
 mod flush;
 mod garbage;
+mod gathered;
 mod hands;
 mod matrix;
 mod memory;
