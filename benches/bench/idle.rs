@@ -23,7 +23,7 @@ pub(crate) async fn run(plan: &Plan, report: &mut Report) {
         let rates = join_all((0..plan.runs).map(|_| idle(queues))).await;
         let bar = 2.0 + (queues - 1) as f64;
         let worst = rates.iter().copied().fold(0.0, f64::max);
-        report.row(Row::new(format!("a worker on {queues} queues"), "commands/s", &rates));
+        report.row(Row::new(format!("queues of the worker: {queues}"), "commands/s", &rates));
         report.require(worst <= bar, format!("{queues} queues: {worst} commands/s, bar {bar}"));
     }
 }

@@ -175,6 +175,8 @@ impl Report {
     }
 
     pub(crate) fn write_json(&self, file: &Path) -> io::Result<()> {
+        // `target`, if cargo was told to build elsewhere.
+        file.parent().map_or(Ok(()), std::fs::create_dir_all)?;
         std::fs::write(file, serde_json::to_vec_pretty(self)?)
     }
 }

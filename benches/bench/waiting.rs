@@ -1,12 +1,15 @@
 //! A queue of 10,000,000 waiting jobs beside one of 100: Redis' CPU per job of enqueue, claim,
-//! complete and cancel, in batches of 64 and one by one, which the depth shall not change; bytes per
-//! waiting job; and how fast all of it is enqueued and worked off.
+//! complete and cancel, in batches of 64 and one by one; bytes per waiting job; and how fast all of it
+//! is enqueued and worked off.
+//!
+//! No script does more on a deep queue, but a job that comes out of gigabytes is in no cache: the
+//! floor, as deep, says how much of a rise is that.
 
 use crate::{
     Plan,
     jobs::{check_settled, envelope, fill_with, queue},
     report::{Report, Row, number},
-    server::{Server, cpu, used_memory},
+    server::{Floor, Server, cpu, used_memory},
 };
 use futures_util::future::join_all;
 use redis::aio::MultiplexedConnection;
@@ -26,18 +29,30 @@ const SHAPES: [Shape; 2] =
     [Shape { batch: 64, calls: 1, rounds: 200 }, Shape { batch: 1, calls: 50, rounds: 50 }];
 /// Jobs of a claim, and claims in flight, where all is worked off.
 const DRAIN: (usize, usize) = (1_000, 4);
+/// Jobs of a call of the floor, where its queue is filled.
+const FLOOR_FILL: usize = 1_000;
 const HOUR: Duration = Duration::from_secs(3_600);
 
 pub(crate) async fn run(plan: &Plan, report: &mut Report) {
     let mut few = Depth::fill(FEW).await;
     let mut great = Depth::fill(plan.waiting).await;
     let name = |what: &str| format!("{} jobs waiting: {what}", number(plan.waiting as f64));
+    let mut shallow_floor = DeepFloor::fill(FEW).await;
+    let mut floor = DeepFloor::fill(plan.waiting).await;
     for shape in SHAPES.map(|shape| Shape { rounds: plan.pick(shape.rounds, 20), ..shape }) {
         let (mut in_great, mut in_few) = (Vec::new(), Vec::new());
+        let (mut floors, mut shallow_floors) = (Vec::new(), Vec::new());
         for _ in 0..plan.runs {
             in_few.push(few.lives(&shape).await);
+            shallow_floors.push(shallow_floor.life(&shape).await);
+            floors.push(floor.life(&shape).await);
             in_great.push(great.lives(&shape).await);
         }
+        let lives: Vec<f64> = in_great.iter().map(|life| life.iter().sum()).collect();
+        let life = name(&format!("whole life, batches of {}", shape.batch));
+        report.row(Row::new(life, "µs/job", &lives).beside("floor", &floors));
+        let life = name(&format!("the floor's, batches of {}", shape.batch));
+        report.row(Row::new(life, "µs/job", &floors).beside("100 waiting", &shallow_floors));
         for (i, verb) in ["enqueue", "claim", "complete"].into_iter().enumerate() {
             let of = |all: &[[f64; 3]]| all.iter().map(|run| run[i]).collect::<Vec<_>>();
             let name = name(&format!("{verb}, batches of {}", shape.batch));
@@ -45,6 +60,7 @@ pub(crate) async fn run(plan: &Plan, report: &mut Report) {
             report.row(row.beside("100 waiting", &of(&in_few)));
         }
     }
+    drop(floor);
     // Last: what is cancelled leaves its entry in the lane, which a claim has to skip.
     for shape in SHAPES.map(|shape| Shape { rounds: plan.pick(shape.rounds, 20), ..shape }) {
         let (mut in_great, mut in_few) = (Vec::new(), Vec::new());
@@ -203,6 +219,40 @@ impl Depth {
         drop(self.server);
         rate
     }
+}
+
+/// The floor's queue, as deep.
+struct DeepFloor {
+    _server: Server,
+    probe: MultiplexedConnection,
+}
+
+impl DeepFloor {
+    async fn fill(waiting: usize) -> Self {
+        let server = Server::start().await;
+        let mut probe = server.connection().await;
+        for first in (0..waiting).step_by(FLOOR_FILL) {
+            let made: Vec<_> = (first..waiting.min(first + FLOOR_FILL)).map(|_| job()).collect();
+            floor(FLOOR_FILL).enqueue(&mut probe, &made).await.expect("the floor");
+        }
+        Self { _server: server, probe }
+    }
+
+    /// µs per job of enqueue, claim and complete.
+    async fn life(&mut self, shape: &Shape) -> f64 {
+        let (floor, before) = (floor(shape.batch), cpu(&mut self.probe).await);
+        for _ in 0..shape.rounds * shape.calls {
+            let made: Vec<_> = (0..shape.batch).map(|_| job()).collect();
+            floor.enqueue(&mut self.probe, &made).await.expect("the floor");
+            let claimed = floor.claim(&mut self.probe).await.expect("the floor");
+            floor.complete(&mut self.probe, &claimed).await.expect("the floor");
+        }
+        (cpu(&mut self.probe).await - before) / shape.jobs() as f64
+    }
+}
+
+fn floor(batch: usize) -> Floor {
+    Floor { prefix: "sprag:{email}".to_owned(), batch, in_flight: batch }
 }
 
 /// A small one: the machine has to hold all of them.

@@ -91,7 +91,8 @@ impl Floor {
         Ok(popped)
     }
 
-    async fn complete(
+    /// One round trip.
+    pub(crate) async fn complete(
         &self,
         probe: &mut MultiplexedConnection,
         popped: &[Vec<String>],
