@@ -26,6 +26,6 @@ lint: ## Check the format, the lints of Rust, and the Lua scripts
 	cargo clippy --all-targets --all-features -- -D warnings
 	cargo test --quiet --all-features --lib scripts
 
-bench: ## Run the benchmarks, but for the soak
+bench: ## Run the benchmarks, but for scale and soak; figures also in target/bench.json
 	@scripts/need redis-server
-	cargo bench --bench cost --bench options --bench latency
+	cargo bench --bench bench -- --json $(CURDIR)/target/bench.json

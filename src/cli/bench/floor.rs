@@ -30,21 +30,27 @@ impl Floor {
             self.enqueue(probe, &made).await?;
             left -= made.len();
         }
+        self.drain(probe).await?;
+        Ok((cpu(probe).await? - start) / jobs as f64)
+    }
+
+    /// Claims and completes until nothing is left.
+    pub(crate) async fn drain(&self, probe: &mut MultiplexedConnection) -> RedisResult<()> {
         loop {
             let ids = self.claim(probe).await?;
             if ids.iter().all(Vec::is_empty) {
-                break;
+                return Ok(());
             }
             self.complete(probe, &ids).await?;
         }
-        Ok((cpu(probe).await? - start) / jobs as f64)
     }
 
     fn key(&self, name: &str) -> String {
         format!("{}:{name}", self.prefix)
     }
 
-    async fn enqueue(
+    /// One round trip.
+    pub(crate) async fn enqueue(
         &self,
         probe: &mut MultiplexedConnection,
         jobs: &[Envelope],
@@ -60,7 +66,11 @@ impl Floor {
         execute(&pipe, probe).await
     }
 
-    async fn claim(&self, probe: &mut MultiplexedConnection) -> RedisResult<Vec<Vec<String>>> {
+    /// Two round trips. Empty when nothing is left.
+    pub(crate) async fn claim(
+        &self,
+        probe: &mut MultiplexedConnection,
+    ) -> RedisResult<Vec<Vec<String>>> {
         let mut pops = redis::pipe();
         for _ in 0..self.in_flight.div_ceil(self.batch) {
             pops.cmd("RPOP").arg(self.key("pending:4")).arg(self.batch);
@@ -81,7 +91,8 @@ impl Floor {
         Ok(popped)
     }
 
-    async fn complete(
+    /// One round trip.
+    pub(crate) async fn complete(
         &self,
         probe: &mut MultiplexedConnection,
         popped: &[Vec<String>],

@@ -1,35 +1,31 @@
-//! How long from enqueue to start, and what an idle worker costs.
+//! How long from enqueue to start.
 //!
 //! Jobs come at a fixed rate whether or not those before them have started, and each is measured
 //! from when it *should* have been sent: no wait is left out. Beside it, in turns of a second, one
 //! LPUSH and BLPOP of two plain connections on the same server does the same: the least that there
 //! can be. How late the sender itself is stands in both, and is told apart.
-//!
-//! `cargo bench --bench latency`. `SPRAG_LATENCY_SECONDS` (20, of each) changes how long it takes. It
-//! fails if an idle worker sends more than 2 commands a second, and 1 for each further queue.
 
-#![allow(clippy::print_stdout, reason = "its table is what a bench is for")]
-
-mod common;
-
-use common::{PATIENCE, Server, setting};
+use crate::{
+    Plan,
+    jobs::check_settled,
+    report::{Report, Row, number},
+    server::{PATIENCE, Server, until_blocked},
+};
 use hdrhistogram::Histogram;
 use redis::aio::MultiplexedConnection;
 use sprag::{
-    Client, Job, Worker,
+    Client, Job, QueueName, Worker,
     worker::{Data, Shutdown},
 };
 use std::{
-    collections::BTreeMap,
-    process::ExitCode,
     sync::{Arc, LazyLock, Mutex},
     thread,
     time::{Duration, Instant},
 };
 use tokio::sync::mpsc;
 
-const PER_SECOND: u32 = 100;
-const IDLE: Duration = Duration::from_secs(10);
+/// Jobs a second, and how many seconds of them each side has in a run.
+const RATES: [(u32, u32); 2] = [(100, 10), (1_000, 5)];
 const RAW: &str = "raw";
 
 /// Carries the moment at which it should have been sent.
@@ -75,79 +71,85 @@ impl Waits {
     }
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
+pub(crate) async fn run(plan: &Plan, report: &mut Report) {
     LazyLock::force(&EPOCH);
-    from_enqueue_to_start(setting("SPRAG_LATENCY_SECONDS", 20) as u64).await;
-    let mut ok = true;
-    println!("\ncommands that an idle worker sends | a second | bar");
-    for queues in [1, 4] {
-        let sent = idle(queues).await;
-        let rate = sent.values().sum::<u64>() as f64 / IDLE.as_secs_f64();
-        let bar = 2.0 + (queues - 1) as f64;
-        println!("{queues} queues: {sent:?} | {rate:.1} | {bar:.0}");
-        ok &= rate <= bar;
+    for (rate, seconds) in RATES {
+        let runs = plan.runs;
+        let mut all = Vec::new();
+        for _ in 0..runs {
+            all.push(from_enqueue_to_start(rate, plan.pick(seconds, 1)).await);
+        }
+        for (i, what) in ["p50", "p99", "max"].into_iter().enumerate() {
+            let of = |who: usize| all.iter().map(|run| run[who][i]).collect::<Vec<_>>();
+            let name = |what| format!("enqueue to start, {} jobs/s: {what}", number(rate.into()));
+            report.row(Row::new(name(what), "µs", &of(0)).beside("LPUSH, BLPOP", &of(1)));
+            if what == "p99" {
+                report.row(Row::new(name("the sender is late, p99"), "µs", &of(2)));
+            }
+        }
     }
-    if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-async fn from_enqueue_to_start(seconds: u64) {
+/// Ours, the raw one, and how late the sender was: p50, p99 and max of each, in µs.
+async fn from_enqueue_to_start(rate: u32, seconds: u32) -> [[f64; 3]; 3] {
     let server = Server::start().await;
     let (ours, raw, late) = (Waits::new(), Waits::new(), Waits::new());
     let worker = start_worker(&server, ours.clone()).await;
     tokio::spawn(pop(server.connection().await, raw.clone()));
     let client = Client::connect(&server.url()).expect("client");
     let push = server.connection().await;
+    warm_up(&client, &push, [&ours, &raw]).await;
     for turn in 1..=seconds {
-        let count = turn * u64::from(PER_SECOND);
-        let mut due = a_second_of_moments(late.clone());
+        let count = u64::from(turn * rate);
+        let mut due = a_second_of_moments(rate, late.clone());
         while let Some(moment) = due.recv().await {
             let enqueue = client.enqueue(Ping(moment));
             tokio::spawn(async move { enqueue.await.expect("enqueue") });
         }
         ours.reach(count).await;
-        let mut due = a_second_of_moments(late.clone());
+        let mut due = a_second_of_moments(rate, late.clone());
         while let Some(moment) = due.recv().await {
-            let mut push = push.clone();
-            tokio::spawn(async move {
-                let push_it = redis::cmd("LPUSH").arg(RAW).arg(moment).to_owned();
-                push_it.query_async::<()>(&mut push).await.expect("LPUSH");
-            });
+            tokio::spawn(push_one(push.clone(), moment));
         }
         raw.reach(count).await;
     }
-    worker.drain();
-    let (ours, raw, late) = (ours.told(), raw.told(), late.told());
-    println!("from enqueue to start at {PER_SECOND} jobs/s, {seconds} s each, in turns; µs");
-    println!("              |   p50 |   p99 |   max");
-    for (name, [p50, p99, max]) in [("sprag", ours), ("LPUSH + BLPOP", raw), ("sender late", late)]
-    {
-        println!("{name:13} | {p50:5.0} | {p99:5.0} | {max:5.0}");
-    }
-    let ratio = |i: usize| ours[i] / raw[i];
-    println!("ratio         | {:5.2} | {:5.2} | {:5.2}", ratio(0), ratio(1), ratio(2));
+    worker.0.drain();
+    worker.1.await.expect("the worker ends well");
+    let queue = QueueName::new(Ping::QUEUE).expect("queue");
+    check_settled(&client, &queue, u64::from(seconds * rate) + 1).await;
+    [ours.told(), raw.told(), late.told()]
 }
 
-async fn start_worker(server: &Server, waits: Arc<Waits>) -> Shutdown {
-    async fn run(ping: Ping, waits: Data<Arc<Waits>>) -> Result<(), std::io::Error> {
+/// One of each, not counted: connections are made and scripts loaded.
+async fn warm_up(client: &Client, push: &MultiplexedConnection, all: [&Waits; 2]) {
+    let now = nanos(Instant::now());
+    client.enqueue(Ping(now)).await.expect("enqueue");
+    push_one(push.clone(), now).await;
+    for waits in all {
+        waits.reach(1).await;
+        waits.0.lock().expect("no panic").reset();
+    }
+}
+
+async fn push_one(mut push: MultiplexedConnection, moment: u64) {
+    let command = redis::cmd("LPUSH").arg(RAW).arg(moment).to_owned();
+    command.query_async::<()>(&mut push).await.expect("LPUSH");
+}
+
+async fn start_worker(
+    server: &Server,
+    waits: Arc<Waits>,
+) -> (Shutdown, tokio::task::JoinHandle<sprag::Report>) {
+    async fn run(ping: Ping, waits: Data<Arc<Waits>>) -> Result<(), std::convert::Infallible> {
         waits.over(ping.0);
         Ok(())
     }
     let client = Client::connect(&server.url()).expect("client");
     let worker = Worker::builder(&client).data(waits).handler(run).build().expect("worker");
     let shutdown = worker.shutdown();
-    tokio::spawn(worker.run_until_shutdown());
-    until_blocked(server).await;
-    shutdown
-}
-
-/// Waits until a worker has nothing to do.
-async fn until_blocked(server: &Server) {
-    let (mut probe, started) = (server.connection().await, Instant::now());
-    while common::info(&mut probe, "clients").await.get("blocked_clients") != Some(1) {
-        assert!(started.elapsed() < PATIENCE, "the worker never blocks");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let worker = tokio::spawn(worker.run_until_shutdown());
+    until_blocked(server, 1).await;
+    (shutdown, worker)
 }
 
 async fn pop(mut connection: MultiplexedConnection, waits: Arc<Waits>) {
@@ -162,37 +164,16 @@ async fn pop(mut connection: MultiplexedConnection, waits: Arc<Waits>) {
 }
 
 /// A second of moments, each told when it has come: by a thread, for tokio's timer counts in ms.
-fn a_second_of_moments(late: Arc<Waits>) -> mpsc::UnboundedReceiver<u64> {
+fn a_second_of_moments(rate: u32, late: Arc<Waits>) -> mpsc::UnboundedReceiver<u64> {
     let (tell, told) = mpsc::unbounded_channel();
     thread::spawn(move || {
         let start = Instant::now() + Duration::from_millis(10);
-        for i in 0..PER_SECOND {
-            let moment = start + Duration::from_secs(1) / PER_SECOND * i;
+        for i in 0..rate {
+            let moment = start + Duration::from_secs(1) / rate * i;
             thread::sleep(moment.saturating_duration_since(Instant::now()));
             late.over(nanos(moment));
             tell.send(nanos(moment)).expect("it listens");
         }
     });
     told
-}
-
-/// What an idle worker of so many queues sends in ten seconds, by command.
-async fn idle(queues: usize) -> BTreeMap<String, u64> {
-    let server = Server::start().await;
-    let client = Client::connect(&server.url()).expect("client");
-    let mut worker =
-        Worker::builder(&client).handler(|_: Ping| async { Ok::<_, std::io::Error>(()) });
-    for i in 0..queues {
-        worker = worker.queue(format!("queue-{i}"));
-    }
-    let worker = worker.build().expect("worker");
-    let shutdown = worker.shutdown();
-    tokio::spawn(worker.run_until_shutdown());
-    until_blocked(&server).await;
-    // Past its first seconds, in which it learns what is there.
-    tokio::time::sleep(Duration::from_secs(2)).await;
-
-    let sent = server.sent_within(IDLE).await;
-    shutdown.drain();
-    sent
 }

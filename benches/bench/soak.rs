@@ -1,22 +1,20 @@
 //! Does it hold for long? Millions of jobs through one worker while a producer keeps its queue
-//! filled, on a server of its own; one job in a hundred fails once. Every 5 s it tells how far it
-//! is, and what this process and Redis have in memory. It fails if a counter has drifted, a key is
-//! left over, or this process grew.
-//!
-//! `cargo bench --bench soak`. `SPRAG_SOAK_JOBS` (2,000,000) changes how long it takes.
+//! filled, on a server of its own; one job in a hundred fails once. Every 5 s it tells on standard
+//! error how far it is, and what this process and Redis have in memory. It misses its bar if a counter
+//! has drifted, a key is left over, or this process grew.
 
-#![allow(clippy::print_stdout, reason = "its lines are what a bench is for")]
-
-mod common;
-
-use common::{Keys, PATIENCE, Server, queue, setting, used_memory};
+use crate::{
+    Plan,
+    jobs::{Task, queue},
+    report::{Report, Row, number},
+    server::{Keys, PATIENCE, Server, used_memory},
+};
 use redis::aio::MultiplexedConnection;
 use sprag::{
-    Client, Job, Report, Verdict, Worker,
+    Client, Verdict, Worker,
     worker::{Attempt, Shutdown},
 };
 use std::{
-    process::ExitCode,
     sync::atomic::{AtomicU64, Ordering::Relaxed},
     time::{Duration, Instant},
 };
@@ -31,21 +29,10 @@ const FAILS: u64 = 100;
 /// This process may grow by a tenth and so much, from when a tenth of the jobs is done.
 const SLACK_MIB: f64 = 8.0;
 
-#[derive(serde::Serialize, serde::Deserialize)]
-struct Task {
-    number: u64,
-    text: String,
-}
-
-impl Job for Task {
-    const KIND: &'static str = "email:welcome";
-    const QUEUE: &'static str = "email";
-}
-
 /// Jobs that succeeded.
 static DONE: AtomicU64 = AtomicU64::new(0);
 
-async fn run(task: Task, Attempt(attempt): Attempt) -> Result<(), Verdict> {
+async fn run_task(task: Task, Attempt(attempt): Attempt) -> Result<(), Verdict> {
     if task.number.is_multiple_of(FAILS) && attempt == 0 {
         return Err(Verdict::retry_in(Duration::from_millis(100), "no luck at first"));
     }
@@ -53,36 +40,34 @@ async fn run(task: Task, Attempt(attempt): Attempt) -> Result<(), Verdict> {
     Ok(())
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    let jobs = setting("SPRAG_SOAK_JOBS", 2_000_000) as u64;
+pub(crate) async fn run(plan: &Plan, report: &mut Report) {
+    let jobs = plan.soak;
     let server = Server::start().await;
     let client = Client::connect(&server.url()).expect("client");
-    let worker = Worker::builder(&client).handler(run).concurrency(CONCURRENCY);
+    let worker = Worker::builder(&client).handler(run_task).concurrency(CONCURRENCY);
     let worker = worker.build().expect("worker");
     let shutdown = worker.shutdown();
     let worker = tokio::spawn(worker.run_until_shutdown());
     let producer = tokio::spawn(produce(client.clone(), jobs));
 
-    let mut probe = server.connection().await;
+    let (mut probe, started) = (server.connection().await, Instant::now());
     let (at_a_tenth, at_the_end) = watch(&client, &mut probe, jobs).await;
+    let rate = jobs as f64 / started.elapsed().as_secs_f64();
     producer.await.expect("the producer ends well");
-    let report = ended(shutdown, worker).await;
-    let mut wrong = drifted(&client, jobs, report).await;
-    if at_the_end > at_a_tenth * 1.1 + SLACK_MIB {
-        wrong.push(format!("this process grew from {at_a_tenth:.1} to {at_the_end:.1} MiB"));
-    }
-    println!("{report:?}");
+    let told = ended(shutdown, worker).await;
     // Panics at what is wrong, and says what.
     Keys::read(&mut probe, &queue()).await.check();
-    if wrong.is_empty() {
-        println!(
-            "nothing drifted; this process: {at_a_tenth:.1} MiB at a tenth, {at_the_end:.1} MiB at the end"
-        );
-        return ExitCode::SUCCESS;
-    }
-    wrong.iter().for_each(|wrong| println!("WRONG: {wrong}"));
-    ExitCode::FAILURE
+
+    report.row(Row::new(
+        format!("{} jobs, one in {FAILS} fails once", number(jobs as f64)),
+        "jobs/s",
+        &[rate],
+    ));
+    let row = Row::new("this process at the end", "MiB", &[at_the_end]);
+    report.row(row.beside("at a tenth", &[at_a_tenth]));
+    drifted(&client, jobs, told).await.into_iter().for_each(|wrong| report.require(false, wrong));
+    let grew = format!("this process grew from {at_a_tenth:.1} to {at_the_end:.1} MiB");
+    report.require(at_the_end <= at_a_tenth * 1.1 + SLACK_MIB, grew);
 }
 
 async fn produce(client: Client, jobs: u64) {
@@ -93,8 +78,7 @@ async fn produce(client: Client, jobs: u64) {
             tokio::time::sleep(Duration::from_millis(2)).await;
             continue;
         }
-        let text = "x".repeat(200);
-        let tasks = (sent..sent + batch).map(|number| Task { number, text: text.clone() });
+        let tasks = (sent..sent + batch).map(Task::new);
         let outcomes = client.enqueue_many(tasks).await.expect("enqueue");
         assert!(outcomes.iter().all(Result::is_ok), "all are admitted");
         sent += batch;
@@ -103,7 +87,7 @@ async fn produce(client: Client, jobs: u64) {
 
 /// Tells how far it is until all is done. Answers this process' MiB at a tenth and at the end.
 async fn watch(client: &Client, probe: &mut MultiplexedConnection, jobs: u64) -> (f64, f64) {
-    println!("    s |      done |  jobs/s | waiting | this process | Redis, MiB");
+    eprintln!("    s |      done |  jobs/s | waiting | this process | Redis, MiB");
     let (started, mut told, mut told_at, mut at_a_tenth) = (Instant::now(), 0, 0.0, None);
     loop {
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -114,7 +98,7 @@ async fn watch(client: &Client, probe: &mut MultiplexedConnection, jobs: u64) ->
         let over = done >= jobs;
         if over || seconds - told_at >= 5.0 {
             let info = client.inspector().queue(queue()).await.expect("the queue is there");
-            println!(
+            eprintln!(
                 "{seconds:5.0} | {done:9} | {:7.0} | {:7} | {:12.1} | {:.1}",
                 (done - told) as f64 / (seconds - told_at),
                 info.unfinished,
@@ -124,20 +108,19 @@ async fn watch(client: &Client, probe: &mut MultiplexedConnection, jobs: u64) ->
             (told, told_at) = (done, seconds);
         }
         if over {
-            println!("all: {:.0} jobs/s", done as f64 / seconds);
             return (at_a_tenth.unwrap_or_default(), resident_mib());
         }
     }
 }
 
-async fn ended(shutdown: Shutdown, worker: JoinHandle<Report>) -> Report {
+async fn ended(shutdown: Shutdown, worker: JoinHandle<sprag::Report>) -> sprag::Report {
     shutdown.drain();
     let report = tokio::time::timeout(PATIENCE, worker).await.expect("it drains in time");
     report.expect("the worker ends well")
 }
 
 /// What the counters say that is not so.
-async fn drifted(client: &Client, jobs: u64, report: Report) -> Vec<String> {
+async fn drifted(client: &Client, jobs: u64, report: sprag::Report) -> Vec<String> {
     let inspector = client.inspector();
     let unfinished = inspector.queue(queue()).await.expect("the queue is there").unfinished;
     // It may have run over midnight.
