@@ -12,7 +12,7 @@ use crate::{
     store::{Claimed, Held},
 };
 use futures_util::{StreamExt, future::join_all, stream::FuturesUnordered};
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, watch},
     task::JoinHandle,
@@ -26,6 +26,8 @@ use tokio_util::task::TaskTracker;
 const BLOCK: Duration = Duration::from_secs(5);
 /// At the worker's end its wake tokens are put back within so long, or not at all.
 const PUT_BACK: Duration = Duration::from_millis(500);
+/// After so many wake tokens in a row, each of which led to jobs, all queues are asked again.
+const HITS: u32 = 4;
 /// After a failed round the worker waits so long: the store has repeated the call by itself before.
 const AFTER_FAILURE: Duration = Duration::from_millis(500);
 
@@ -47,11 +49,38 @@ pub(super) struct Fetcher {
     sources: Sources,
     /// A wait in flight. It is never dropped: it takes a token, and whoever takes one must look.
     blocked: Option<Blocked>,
+    breadth: Breadth,
+}
+
+/// Whether a round asks all queues, or only the one whose token woke the worker: of a thousand queues
+/// that were just emptied each may have a token left.
+#[derive(Debug, Default)]
+struct Breadth {
+    woken: Option<QueueName>,
+    /// The last round over all found jobs in one queue at most.
+    all_quiet: bool,
+    hits: u32,
+}
+
+impl Breadth {
+    /// The queue that is asked alone, if one is.
+    fn only(&mut self) -> Option<QueueName> {
+        self.woken.take().filter(|_| self.all_quiet)
+    }
+
+    fn asked_all(&mut self, found: usize) {
+        (self.all_quiet, self.hits) = (found <= 1, 0);
+    }
+
+    fn asked_one(&mut self, found: bool) {
+        self.hits = if found { self.hits + 1 } else { 0 };
+        self.all_quiet = self.hits < HITS;
+    }
 }
 
 /// What a round of claims came to.
 enum Round {
-    /// Every queue was asked for more than it had.
+    /// Every queue that was asked had less than it was asked for.
     Empty,
     /// All slots are taken.
     Full,
@@ -67,6 +96,7 @@ impl Fetcher {
             sources: Sources::new(shared.order),
             queues,
             blocked: None,
+            breadth: Breadth::default(),
             shared,
             runs,
         }
@@ -112,11 +142,17 @@ impl Fetcher {
 
     /// Claims for these slots: by weight first, then what is left over goes to queues with more.
     async fn fill(&mut self, mut slots: Vec<OwnedSemaphorePermit>) -> Round {
+        let only = self.breadth.only();
         if self.queues.has_changed().unwrap_or(false) {
             self.sources.replace(&self.queues.borrow_and_update());
         }
-        let mut open: Vec<usize> = (0..self.sources.all.len()).collect();
-        let mut failed = false;
+        let is_only = |name| self.sources.all.iter().position(|source| source.queue == name);
+        let only = only.and_then(is_only);
+        let mut open: Vec<usize> = match only {
+            Some(woken) => vec![woken],
+            None => (0..self.sources.all.len()).collect(),
+        };
+        let (mut failed, mut found) = (false, HashSet::new());
         while !slots.is_empty() && !open.is_empty() {
             let asked = self.sources.share_out(&open, slots.len());
             let claims = asked.into_iter().map(|(i, share)| {
@@ -131,6 +167,9 @@ impl Fetcher {
                     failed = true;
                     (Vec::new(), false)
                 });
+                if !jobs.is_empty() {
+                    found.insert(i);
+                }
                 if jobs.len() < share && !more {
                     open.retain(|source| *source != i);
                 }
@@ -140,6 +179,10 @@ impl Fetcher {
             if self.shared.shutdown.is_quiet() {
                 break;
             }
+        }
+        match only {
+            Some(_) => self.breadth.asked_one(!found.is_empty()),
+            None => self.breadth.asked_all(found.len()),
         }
         match (failed, slots.is_empty()) {
             (true, _) => Round::Failed,
@@ -224,7 +267,9 @@ impl Fetcher {
                 // The sweep saw something claimable that no token told of.
                 () = self.shared.look.notified() => return,
                 woken = woken(&mut self.blocked) => match woken {
-                    Woken::Token(_) => {
+                    Woken::Token(queue) => {
+                        self.sources.woken(&queue);
+                        self.breadth.woken = Some(queue);
                         // It may also mean that something is due sooner than the sweep knows.
                         self.shared.sweep_soon.notify_one();
                         return;
@@ -239,10 +284,9 @@ impl Fetcher {
     }
 
     fn block(&mut self) {
-        let all = &self.sources.all;
-        if self.blocked.is_none() && !all.is_empty() {
+        if self.blocked.is_none() && !self.sources.all.is_empty() {
             let shared = self.shared.clone();
-            let queues: Vec<_> = all.iter().map(|source| source.queue.clone()).collect();
+            let queues = self.sources.by_turns();
             self.blocked =
                 Some(tokio::spawn(async move { shared.store().wait(&queues, BLOCK).await }));
         }

@@ -7,6 +7,9 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 /// Queues that appear later are looked for so often.
 const DISCOVERY: Duration = Duration::from_secs(5);
 
+/// So many queues share a round's slots one by one.
+const FEW: usize = 16;
+
 /// Queues with their weights.
 pub(super) type Queues = Arc<[(QueueName, u32)]>;
 
@@ -120,11 +123,13 @@ pub(super) struct Source {
 pub(super) struct Sources {
     pub(super) all: Vec<Source>,
     order: Order,
+    /// Whose token is taken first at the next wait: each has its turn.
+    turn: usize,
 }
 
 impl Sources {
     pub(super) fn new(order: Order) -> Self {
-        Self { all: Vec::new(), order }
+        Self { all: Vec::new(), order, turn: 0 }
     }
 
     /// Serves these from now on; what is owed to those that stay is kept.
@@ -136,6 +141,18 @@ impl Sources {
             credit: owed.get(queue).copied().unwrap_or_default(),
         };
         self.all = queues.iter().map(source).collect();
+    }
+
+    /// A token of this queue was taken: the others come before it now.
+    pub(super) fn woken(&mut self, queue: &QueueName) {
+        let place = self.all.iter().position(|source| source.queue == *queue);
+        self.turn = place.map_or(0, |place| place + 1);
+    }
+
+    /// All, first the one whose turn it is.
+    pub(super) fn by_turns(&self) -> Vec<QueueName> {
+        let (before, after) = self.all.split_at(self.turn.min(self.all.len()));
+        after.iter().chain(before).map(|source| source.queue.clone()).collect()
     }
 
     /// How many of the free slots each open queue is asked to fill.
@@ -160,13 +177,18 @@ impl Sources {
                 (sources[*i].credit + due).clamp(-(free as f64), 2.0 * free as f64);
         }
         let mut shares: Vec<(usize, usize)> = open.iter().map(|i| (*i, 0)).collect();
-        for _ in 0..free {
+        // Of very many queues not each is asked for one job at a time: they have turns.
+        let quantum = if open.len() > FEW { free.div_ceil(FEW) } else { 1 };
+        let mut left = free;
+        while left > 0 {
             let richest = shares.iter_mut().max_by(|a, b| {
                 sources[a.0].credit.total_cmp(&sources[b.0].credit).then(b.0.cmp(&a.0))
             });
             let Some((i, share)) = richest else { break };
-            *share += 1;
-            sources[*i].credit -= 1.0;
+            let more = quantum.min(left);
+            *share += more;
+            sources[*i].credit -= more as f64;
+            left -= more;
         }
         shares.retain(|(_, share)| *share > 0);
         shares
@@ -204,6 +226,38 @@ mod tests {
     #[test]
     fn what_an_empty_queue_leaves_goes_to_the_open_ones() {
         assert_eq!(sources(Order::Weighted, &[1, 9]).share_out(&[0], 5), [(0, 5)]);
+    }
+
+    #[test]
+    fn of_many_queues_some_are_asked_for_several_and_each_has_its_share_over_time() {
+        let weights: Vec<_> = (0..200).map(|i| 1 + i % 2).collect();
+        let mut queues = sources(Order::Weighted, &weights);
+        let (open, mut counts): (Vec<_>, _) = ((0..200).collect(), vec![0; 200]);
+        for _ in 0..3_000 {
+            let shares = queues.share_out(&open, 100);
+            assert!(shares.len() <= FEW);
+            assert_eq!(shares.iter().map(|(_, share)| share).sum::<usize>(), 100);
+            shares.into_iter().for_each(|(i, share)| counts[i] += share);
+        }
+        for (i, count) in counts.into_iter().enumerate() {
+            let due = 1_000 * weights[i] as usize;
+            assert!(count.abs_diff(due) < 100, "{i}: {count} of {due}");
+        }
+    }
+
+    #[test]
+    fn each_queue_has_its_turn_at_the_wake_tokens() {
+        let mut queues = sources(Order::Weighted, &[1, 1, 1]);
+        let turns = |queues: &Sources| {
+            queues.by_turns().iter().map(|q| q.as_str().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(turns(&queues), ["q0", "q1", "q2"]);
+        queues.woken(&queue("q1"));
+        assert_eq!(turns(&queues), ["q2", "q0", "q1"]);
+        queues.woken(&queue("q2"));
+        assert_eq!(turns(&queues), ["q0", "q1", "q2"]);
+        queues.woken(&queue("gone"));
+        assert_eq!(turns(&queues), ["q0", "q1", "q2"]);
     }
 
     #[test]

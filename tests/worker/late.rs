@@ -1,10 +1,10 @@
 //! Claims that are answered late.
 
 use crate::{
-    bench::{Bench, Log, Task, Working, client, ms, worker},
+    bench::{Bench, Log, Task, Working, client, default_queue, ms, worker},
     support::Proxy,
 };
-use sprag::{Context, Verdict};
+use sprag::{Context, Verdict, WorkerId};
 use std::time::{Duration, Instant};
 
 /// Runs for a moment, unless it is told to stop.
@@ -37,13 +37,16 @@ async fn a_job_claimed_by_a_repeat_of_many_seconds_is_not_taken_for_lost() {
 async fn a_job_in_hand_does_not_wait_for_the_claim_of_another_queue() {
     let (bench, log) = (Bench::new().await, Log::new());
     let proxy = Proxy::in_front_of(&bench.server).await;
-    let builder = worker(&client(&proxy.url()), &log, for_a_moment).concurrency(4);
-    let working = Working::start(builder.queue("one").queue("two"));
-    bench.until_blocked(1).await;
-    // Of each pair of claims the second is the other queue's.
+    let through = client(&proxy.url());
+    let nobody = WorkerId::new("nobody").expect("id");
+    let claimed = through.store().claim(&default_queue(), &nobody, 1, ms(30_000)).await;
+    claimed.expect("the script is loaded");
+    // The first round asks both queues.
     proxy.on("claim").after(1).hold_reply();
     bench.task("a").queue("one").await.expect("admitted");
     let enqueued = Instant::now();
+    let builder = worker(&through, &log, for_a_moment).concurrency(4);
+    let working = Working::start(builder.queue("one").queue("two"));
     let delay = log.wait("start a", 1).await.saturating_duration_since(enqueued);
     assert!(delay < ms(1_000), "{delay:?}");
     proxy.wait_struck("claim", 1).await;

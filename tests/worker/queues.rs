@@ -2,6 +2,7 @@
 
 use crate::bench::{Bench, Log, Task, Working, id, ms, succeed, until_cancelled, worker};
 use sprag::{Context, QueueName, Worker};
+use std::time::Instant;
 
 fn queue(name: &str) -> QueueName {
     QueueName::new(name).expect("queue")
@@ -47,7 +48,7 @@ async fn a_worker_is_woken_for_each_of_its_queues() {
     let working = Working::start(names.iter().fold(builder, |b, name| b.queue(name)));
     for name in names.iter().rev() {
         bench.until_blocked(1).await;
-        let enqueued = std::time::Instant::now();
+        let enqueued = Instant::now();
         fill(&bench, name, 1).await;
         let delay = log.wait(&format!("start {name}"), 1).await.saturating_duration_since(enqueued);
         assert!(delay < ms(1_000), "{name}: {delay:?}");
@@ -88,4 +89,47 @@ async fn the_same_id_in_two_queues_is_two_jobs_and_cancelling_one_leaves_the_oth
     assert_eq!(log.count("told two"), 0);
     let report = working.stop().await;
     assert_eq!((report.completed, report.lost), (1, 1));
+}
+
+/// Each emptied queue may have a wake token left, which leads to a look at that queue alone.
+#[tokio::test]
+async fn many_emptied_queues_are_not_all_asked_for_each_token() {
+    const QUEUES: usize = 200;
+    let (bench, log) = (Bench::new().await, Log::new());
+    for i in 0..QUEUES {
+        fill(&bench, &format!("q{i}"), 3).await;
+    }
+    let before = bench.sent("evalsha").await;
+    let builder = worker(&bench.other_client(), &log, succeed).concurrency(20);
+    let working = Working::start((0..QUEUES).fold(builder, |b, i| b.queue(format!("q{i}"))));
+    log.wait("start", 3 * QUEUES).await;
+    // Nobody has a token left.
+    bench.until_blocked(1).await;
+    let calls = bench.sent("evalsha").await - before;
+    // A few per queue: sweeps, claims, completions, and a claim for the token.
+    assert!(calls < 20 * QUEUES as u64, "{calls} calls for {QUEUES} queues");
+    assert_eq!(working.stop().await.completed, 3 * QUEUES as u64);
+}
+
+/// A queue that always has jobs does not keep the tokens of others waiting.
+#[tokio::test]
+async fn a_busy_queue_does_not_keep_another_waiting() {
+    let (bench, log) = (Bench::new().await, Log::new());
+    let builder = worker(&bench.other_client(), &log, succeed).concurrency(4);
+    let working = Working::start(builder.queue("busy").queue("calm"));
+    let busy = async {
+        for i in 0.. {
+            fill(&bench, "busy", 1 + i % 2).await;
+        }
+    };
+    let calm = async {
+        for i in 0..20 {
+            fill(&bench, "calm", 1).await;
+            let delay = Instant::now();
+            log.wait("start calm-0", i + 1).await;
+            assert!(delay.elapsed() < ms(1_000), "{:?}", delay.elapsed());
+        }
+    };
+    tokio::select! { () = busy => {} () = calm => {} }
+    working.stop().await;
 }
