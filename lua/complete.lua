@@ -14,7 +14,8 @@ if kept then
 end
 local job_ids, fences = {}, {}
 for i = 4, #ARGV, 3 do
-  job_ids[#job_ids + 1], fences[#fences + 1] = ARGV[i], ARGV[i + 1]
+  local n = (i - 1) / 3
+  job_ids[n], fences[n] = ARGV[i], ARGV[i + 1]
 end
 local entries = holders(job_ids, fences, true)
 

@@ -28,10 +28,10 @@ for i = 1, jobs_given do
 end
 local found = call('HMGET', jobs, unpack(ids))
 
--- Without fields that concern the script and due now: nothing but `fp` stands before `kind`.
+-- Without fields that concern the script and due now: nothing but `fp` stands before `kind`. A record
+-- that is none besides is found out when it is claimed.
 local function is_plain(record, options)
-  local begins = options == '' and sub(record, 1, 3) == 'fp=' and sub(record, 36, 41) == ' kind='
-  return begins and find(record, '\n', 43, true)
+  return options == '' and sub(record, 36, 41) == ' kind='
 end
 
 local remembers, closes = (settings[4] or '0') ~= '0', (settings[5] or '0') ~= '0'

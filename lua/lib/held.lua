@@ -3,11 +3,15 @@
 -- A verb that settles ends a job's lease: the same job again in its call is not held.
 local function holders(ids, fences, settles)
   local entries = call('HMGET', holder, unpack(ids))
-  local once = {}
+  local once, fence, prefix, length = {}, nil, nil, nil
   for i = 1, #ids do
-    local entry, prefix = entries[i], fences[i] .. ' '
-    if entry and not once[ids[i]] and sub(entry, 1, #prefix) == prefix then
-      once[ids[i]] = settles
+    local entry, id = entries[i], ids[i]
+    if fences[i] ~= fence then
+      fence = fences[i]
+      prefix, length = fence .. ' ', #fence + 1
+    end
+    if entry and not once[id] and sub(entry, 1, length) == prefix then
+      once[id] = settles
     else
       entries[i] = false
     end
