@@ -90,6 +90,10 @@ impl Child {
         number.parse().expect("a number")
     }
 
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.process.id()
+    }
+
     /// SIGKILL.
     pub(crate) async fn kill(mut self) {
         self.process.kill().await.expect("it is killed");

@@ -35,6 +35,11 @@ impl Site {
         Self { client, probe: server.connection().await, workers, jobs }
     }
 
+    /// The workers' processes.
+    pub(crate) fn pids(&self) -> Vec<u32> {
+        self.workers.iter().filter_map(Child::pid).collect()
+    }
+
     pub(crate) async fn drain(&mut self) {
         self.client.inspector().resume(queue()).await.expect("resume");
         until_empty(&mut self.probe, &queue()).await;

@@ -12,6 +12,7 @@
 #![allow(clippy::print_stdout, reason = "its table is what a bench is for")]
 
 mod child;
+mod client;
 mod cost;
 mod deep;
 mod drain;
@@ -65,6 +66,7 @@ struct Args {
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Section {
     Throughput,
+    Client,
     Latency,
     Cost,
     Memory,
@@ -86,8 +88,9 @@ enum Section {
 }
 
 impl Section {
-    const USUAL: [Self; 8] = [
+    const USUAL: [Self; 9] = [
         Self::Throughput,
+        Self::Client,
         Self::Latency,
         Self::Cost,
         Self::Memory,
@@ -101,6 +104,7 @@ impl Section {
     fn name(self) -> &'static str {
         match self {
             Self::Throughput => "throughput",
+            Self::Client => "client",
             Self::Latency => "latency",
             Self::Cost => "cost",
             Self::Memory => "memory",
@@ -120,6 +124,7 @@ impl Section {
     async fn run(self, plan: &Plan, report: &mut Report) {
         match self {
             Self::Throughput => throughput::run(plan, report).await,
+            Self::Client => client::run(plan, report).await,
             Self::Latency => latency::run(plan, report).await,
             Self::Cost => cost::run(plan, report).await,
             Self::Memory => memory::run(plan, report).await,

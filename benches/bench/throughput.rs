@@ -132,7 +132,7 @@ async fn enqueue(server: &Server, jobs: usize, producers: usize) -> f64 {
 }
 
 /// So many producers, each with one job at a time.
-async fn produce(client: &Client, jobs: usize, producers: usize) {
+pub(crate) async fn produce(client: &Client, jobs: usize, producers: usize) {
     let (left, mut all) = (Arc::new(AtomicUsize::new(jobs)), JoinSet::new());
     for _ in 0..producers {
         let (client, left) = (client.clone(), left.clone());
@@ -162,7 +162,7 @@ async fn enqueue_batches(server: &Server, jobs: usize, batch: usize) -> f64 {
 }
 
 /// What was only enqueued has to be there, and to run.
-async fn work_off(server: &Server, client: &Client, jobs: usize) {
+pub(crate) async fn work_off(server: &Server, client: &Client, jobs: usize) {
     let settings = Settings { concurrency: WORKERS, ..Settings::default() };
     let worker = Child::start(&server.url(), &settings);
     until_empty(&mut server.connection().await, &queue()).await;
