@@ -59,6 +59,9 @@ if not full then
 end
 
 -- RARE PARTS
+-- A limit that is no whole number is none. The usual call lets pass whatever fits, and leaves the
+-- rest to this.
+limit = limit and match(settings[2], '^%d+$') and limit
 some_ghosts = (tonumber(settings[6]) or 0) > 0
 
 -- The part of a header that scripts read; nil if the record is not one.
