@@ -59,6 +59,9 @@ if not full then
 end
 
 -- RARE PARTS
+-- A limit that is no whole number is none. The usual call lets pass whatever fits, and leaves the
+-- rest to this.
+limit = limit and match(settings[2], '^%d+$') and limit
 some_ghosts = (tonumber(settings[6]) or 0) > 0
 
 -- The part of a header that scripts read; nil if the record is not one.
@@ -100,19 +103,8 @@ local function offence(i, word, details)
   end
 end
 
--- A lane is known before anything stands in it.
 local function use_lanes()
-  local known = {}
-  for priority = 9, 0, -1 do
-    if lists[priority] or find(lanes, priority, 1, true) then
-      known[#known + 1] = priority
-    end
-  end
-  known = table.concat(known)
-  if known ~= lanes then
-    call('HSET', meta, 'lanes', known)
-    lanes = known
-  end
+  lanes = know_lanes(lanes, lists)
 end
 
 -- Places before records: a script that dies between the two leaves entries that claim skips, not

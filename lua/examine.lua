@@ -73,6 +73,26 @@ local function look_at_keys()
   end
 end
 
+local MOST = 9007199254740992
+local YEARS = 315360000000
+local SETTINGS = {
+  { 'limit', 0, MOST }, { 'paused', 1, 1 }, { 'max_archived', 0, MOST },
+  { 'crash_limit', 1, 1000 }, { 'crash_window', 1, YEARS }, { 'retain_completed', 1, YEARS },
+  { 'retain_archived', 1, YEARS }, { 'retain_cancelled', 1, YEARS },
+  { 'retain_quarantined', 1, YEARS },
+}
+
+local function judge_settings()
+  for _, setting in ipairs(SETTINGS) do
+    local name, least, most = unpack(setting)
+    local text = call('HGET', meta, name)
+    local number = text and match(text, '^%d+$') and tonumber(text)
+    if text and not (number and number >= least and number <= most) then
+      report('setting', name, text)
+    end
+  end
+end
+
 local function judge_counters()
   local counted = call('HMGET', meta, 'unfinished', 'ghosts', 'lanes', 'tried', 'crashes',
     'remembered', 'quarantined')
@@ -97,6 +117,7 @@ local function judge_counters()
     report('lanes', 'lanes', looked_at .. ' ' .. lanes_needed(looked_at))
   end
   tell(stale, int(call('HLEN', ghosts)))
+  judge_settings()
 end
 
 -- A lane from its left end on: jobs that come meanwhile shift it, so that none is missed.
@@ -112,6 +133,8 @@ local function walk_lane(priority)
     local at = priority .. ' ' .. int(from + i - 1) .. ' ' .. entries[i]
     if live[i] and call('HEXISTS', jobs, ids[i]) == 0 then
       report('entry', ids[i], at)
+    elseif live[i] and not is_id(ids[i]) then
+      report('stray', ids[i], at)
     elseif live[i] and #sets[i] > 0 then
       report('places', ids[i], at)
     end
@@ -126,7 +149,11 @@ local function judge_key(id, settling)
   local value = token and call('HGET', unique, token)
   if token and value ~= id then
     local taken = value and holder_of(token)
-    report(taken and 'key_twice' or 'key_missing', id, taken or token)
+    if taken == id then
+      report('key_mode', id, value)
+    else
+      report(taken and 'key_twice' or 'key_missing', id, taken or token)
+    end
   end
 end
 
@@ -167,7 +194,11 @@ local function walk_jobs()
   local sets = sets_of(ids)
   known = known_lanes(call('HGET', meta, 'lanes'))
   for i = 1, #ids do
-    judge_job(ids[i], head_of(records[i]), sets[i])
+    if is_id(ids[i]) then
+      judge_job(ids[i], head_of(records[i]), sets[i])
+    else
+      report('bad_id', ids[i], jobs)
+    end
   end
 end
 
@@ -177,6 +208,8 @@ local function walk_set(name, key)
   for i, id in ipairs(ids) do
     if call('HEXISTS', jobs, id) == 0 then
       report('no_record', id, name)
+    elseif not is_id(id) then
+      report('stray', id, name)
     elseif holders and tonumber(scores[i]) > now and not is_holder(holders[i]) then
       -- One whose time is up is about to be reclaimed.
       report('no_holder', id, '')
@@ -194,14 +227,16 @@ local function walk_holder()
 end
 
 local function walk_leftovers(name, key)
-  local ids = slice_of('HSCAN', key)
-  for _, id in ipairs(ids) do
+  local ids, values = slice_of('HSCAN', key)
+  for i, id in ipairs(ids) do
     local there = call('HEXISTS', jobs, id) == 1
     if name == 'progress' then
       there = call('ZSCORE', active, id)
     end
     if not there then
       report('leftover', id, name)
+    elseif name == 'tries' and not is_tries(values[i]) then
+      report('tries', id, values[i])
     end
   end
 end

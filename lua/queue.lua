@@ -54,10 +54,12 @@ local reply = { pending }
 for _, key in ipairs({ scheduled, active, retry, completed, archived, cancelled, quarantined }) do
   reply[#reply + 1] = call('ZCARD', key)
 end
+-- As enqueue reads it.
+local limit = string.match(settings[2] or '', '^%d+$')
 local day = today()
 local counted = call('HMGET', stats, day .. ':completed', day .. ':failed')
 local rest = {
-  tonumber(settings[1]) or 0, tonumber(settings[2]) or -1, settings[3] and 1 or 0,
+  tonumber(settings[1]) or 0, tonumber(limit) or -1, settings[3] and 1 or 0,
   oldest and math.max(now - oldest, 0) or -1, tonumber(counted[1]) or 0, tonumber(counted[2]) or 0,
 }
 for _, value in ipairs(rest) do

@@ -100,6 +100,19 @@ local function mend_entry()
   return true
 end
 
+-- Its record stays: it may hold what somebody needs.
+local function mend_stray()
+  local priority = not sets[detail] and lane_of(detail)
+  if is_id(id) or not priority and not (sets[detail] and call('ZSCORE', sets[detail], id)) then
+    return false
+  elseif priority then
+    leave_lane(priority, id)
+  else
+    leave_set(detail)
+  end
+  return true
+end
+
 local function mend_twice()
   local one, other = match(detail, '^(%d) (%d)$')
   if not stands_twice(one, ARGV[4], other, ARGV[5]) then
@@ -185,6 +198,15 @@ local function mend_leftover()
   return true
 end
 
+local function mend_tries()
+  local text = call('HGET', tries, id)
+  if not text or is_tries(text) then
+    return false
+  end
+  forget_tries({ id })
+  return true
+end
+
 local function mend_key_of_nobody()
   local value = call('HGET', unique, id)
   if not value or key_is_owned(id, value) then
@@ -206,6 +228,18 @@ local function mend_key_missing()
     return false
   end
   call('HSET', unique, token, id)
+  return true
+end
+
+-- Held by the job that may hold it, in a mode that is not its own.
+local function mend_key_mode()
+  local token = own_key(settling_part_of(header()))
+  local value = token and call('HGET', unique, token)
+  if not value or value == id or holder_of(token) ~= id then
+    return false
+  end
+  call('HSET', unique, token, id)
+  call('ZREM', expiry, 'unique ' .. token)
   return true
 end
 
@@ -317,6 +351,19 @@ local function put(name, number)
   return true
 end
 
+-- Counters that HINCRBY cannot take are set to what they count, or, where that is too much to be
+-- added up at once, near it.
+local function make_countable()
+  if not is_whole(call('HGET', meta, 'ghosts') or '0') then
+    put('ghosts', sum_of_stale() or call('HLEN', ghosts))
+  end
+  for _, counter in ipairs(COUNTERS) do
+    if not is_whole(call('HGET', meta, counter[1]) or '0') then
+      put(counter[1], call('HLEN', counter[2]))
+    end
+  end
+end
+
 -- Where there are too many names in `ghosts` to be added up at once, `detail` is their sum, and holds
 -- as long as `meta` has what it had: ARGV[4].
 local function mend_counters()
@@ -349,18 +396,24 @@ local function mend_lanes()
 end
 
 local MENDS = {
-  places = mend_places, entry = mend_entry, twice = mend_twice, no_record = mend_no_record,
-  no_place = mend_no_place, no_holder = mend_no_holder, no_lease = mend_no_lease,
-  leftover = mend_leftover, key_of_nobody = mend_key_of_nobody, key_missing = mend_key_missing,
+  places = mend_places, entry = mend_entry, stray = mend_stray, twice = mend_twice,
+  no_record = mend_no_record, no_place = mend_no_place, no_holder = mend_no_holder,
+  no_lease = mend_no_lease, leftover = mend_leftover, tries = mend_tries,
+  key_of_nobody = mend_key_of_nobody, key_missing = mend_key_missing, key_mode = mend_key_mode,
   timer = mend_timer, timer_of_nobody = mend_timer_of_nobody, ending = mend_ending,
   ghost = mend_ghost, undecodable = mend_undecodable, ttl = mend_ttl, wake = mend_wake,
   type = mend_wake, counters = mend_counters, lanes = mend_lanes,
 }
 
 -- Allowed when memory is full, and so is then all that follows.
-open_writes()
-local changed = MENDS[ARGV[1]]()
-if ARGV[1] ~= 'ttl' and (changed or ARGV[1] == 'counters') then
+local nameless = open_writes() > 0
+-- Whose other keys may be of any type.
+local keys_only = ARGV[1] == 'ttl' or ARGV[1] == 'type' or ARGV[1] == 'wake'
+if not keys_only and ARGV[1] ~= 'counters' then
+  make_countable()
+end
+local changed = MENDS[ARGV[1]]() or nameless and id == ''
+if not keys_only and (changed or ARGV[1] == 'counters') then
   local stale = call('HGET', meta, 'ghosts')
   changed = put('unfinished', true_unfinished(is_whole(stale) and tonumber(stale) or 0)) or changed
 end

@@ -161,6 +161,7 @@ local function promote()
     list[#list + 1] = due[i][1]
     table.insert(moved[due[i][3]], due[i][1])
   end
+  lanes = know_lanes(lanes, lists)
   for priority, list in pairs(lists) do
     push('LPUSH', priority, list)
   end
@@ -183,7 +184,8 @@ local function reclaim_due()
     return 0
   end
   local limit, window = tonumber(settings[7]) or 3, tonumber(settings[8]) or DAY
-  local gone, back = reclaim(ids, limit, window, end_job)
+  local gone, back, known = reclaim(ids, limit, window, end_job, lanes)
+  lanes = known
   forget_failures(gone)
   unfinished = unfinished - #gone
   to_pending = to_pending + back

@@ -24,7 +24,7 @@ local function worker_of(entry)
 end
 
 -- The first write of a script that must work when memory is full: a deletion is allowed then, and
--- so is all that follows it in the script.
+-- so is all that follows it in the script. Answers how many holders without an id were there.
 local function open_writes()
-  call('HDEL', holder, '')
+  return call('HDEL', holder, '')
 end

@@ -6,6 +6,22 @@ local function known_lanes(text)
   return ordered or text and '9876543210' or '4'
 end
 
+-- A lane is known before anything stands in it: that of each priority in `lists`. Answers the lanes
+-- that are known then.
+local function know_lanes(known, lists)
+  local all = {}
+  for priority = 9, 0, -1 do
+    if lists[priority] or string.find(known, priority, 1, true) then
+      all[#all + 1] = priority
+    end
+  end
+  all = table.concat(all)
+  if all ~= known then
+    call('HSET', meta, 'lanes', all)
+  end
+  return all
+end
+
 local function lane(priority)
   return KEYS[#KEYS - 9 + priority]
 end

@@ -17,8 +17,8 @@ local function crash_delay(crash, i)
 end
 
 -- `end_job` ends one that is not to run any more. Answers the ids without a record, which are
--- dropped, and how many jobs are pending again.
-local function reclaim(ids, limit, window, end_job)
+-- dropped, how many jobs are pending again, and the lanes known then.
+local function reclaim(ids, limit, window, end_job, lanes)
   local entries, counts = call('HMGET', holder, unpack(ids)), call('HMGET', tries, unpack(ids))
   local lines, new_counts, new_lines, later = call('HMGET', errors, unpack(ids)), {}, {}, {}
   local back, gone, to_pending = {}, {}, 0
@@ -52,6 +52,7 @@ local function reclaim(ids, limit, window, end_job)
       gone[#gone + 1] = id
     end
   end
+  lanes = know_lanes(lanes, back)
   for priority, list in pairs(back) do
     push('LPUSH', priority, list)
   end
@@ -66,5 +67,5 @@ local function reclaim(ids, limit, window, end_job)
   write_finished({ archived = archived, quarantined = quarantined })
   ends_at, ending_texts, tokens, owners, deadlines = {}, {}, {}, {}, {}
   release_all(ids, entries)
-  return gone, to_pending
+  return gone, to_pending, lanes
 end

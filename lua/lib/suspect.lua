@@ -156,6 +156,18 @@ local function is_holder(entry)
   return entry and match(entry, '^%d+ %S+ fp=')
 end
 
+-- Whether HINCRBY takes the text, and no step of it is lost.
 local function is_whole(text)
-  return text and match(text, '^%-?%d+$') and #text < 16
+  return text and match(text, '^%-?%d+$') and #text < 16 and int(tonumber(text)) == text
+end
+
+-- Whether a job may have the id.
+local function is_id(id)
+  return #id <= 128 and match(id, '^[!-~]+$')
+end
+
+-- Whether a text tells of attempts and crashes.
+local function is_tries(text)
+  local attempt, crash = match(text, '^(%d+) (%d+)$')
+  return attempt and #attempt < 10 and #crash < 10
 end

@@ -55,6 +55,25 @@ async fn an_enqueue_that_failed_half_way_tells_the_ids_to_repeat_it_with() {
 }
 
 #[tokio::test]
+async fn tries_that_nobody_can_read_count_as_none() {
+    let sprag = Program::start().await;
+    sprag.object(&["enqueue", "q", "k", "1", "--id", "x"]);
+    let fence = sprag.claim("q")["fence"].to_string();
+    sprag.object(&["retry", "q", "x", "--fence", &fence, "--error", "e", "--delay", "1h"]);
+    sprag.object(&["enqueue", "q", "k", "1", "--id", "y"]);
+    let mut connection = sprag.server.connection().await;
+    let mut hset = cmd("HSET");
+    hset.arg("sprag:{q}:tries").arg("x").arg(b"\xff");
+    hset.query_async::<()>(&mut connection).await.expect("set");
+    sprag.object(&["job", "run", "q", "x"]);
+    let claimed = sprag.run(&["--json", "claim", "q", "--worker", "w", "--count", "2"]).objects();
+    let attempts: Vec<_> = claimed.iter().map(|job| (text(job, "id"), &job["attempt"])).collect();
+    assert_eq!(attempts.len(), 2, "{claimed:?}");
+    assert!(attempts.contains(&("x".to_owned(), &json!(0))), "{claimed:?}");
+    assert_eq!(sprag.object(&["job", "show", "q", "x"])["crash"], 0);
+}
+
+#[tokio::test]
 async fn an_undecodable_record_has_one_explanation() {
     let sprag = Program::start().await;
     sprag.object(&["enqueue", "q", "k", "1", "--id", "x"]);

@@ -171,6 +171,69 @@ async fn top_gives_the_terminal_back_at_control_c_and_sigterm() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn top_gives_the_terminal_back_while_it_is_stopped_and_at_sigquit() {
+    let sprag = Program::start().await;
+    let top = Top::start(&sprag.server.url());
+    top.shows("there is no queue");
+    let pid = top.child.process_id().expect("it runs").to_string();
+    let kill = |signal: &str| {
+        assert!(Command::new("kill").args([signal, &pid]).status().expect("kill runs").success());
+    };
+    kill("-TSTP");
+    let is_back = || {
+        let parser = top.screen.lock().expect("no panic");
+        !parser.screen().alternate_screen() && !parser.screen().hide_cursor()
+    };
+    let started = Instant::now();
+    while !is_back() || settings(&*top.master) != top.before {
+        assert!(started.elapsed() < PATIENCE, "it keeps the terminal");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // It may not have stopped yet.
+    while is_back() {
+        assert!(started.elapsed() < PATIENCE, "it does not go on");
+        kill("-CONT");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    top.shows("there is no queue");
+    kill("-QUIT");
+    top.ends_clean();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn top_ends_with_its_terminal() {
+    let sprag = Program::start().await;
+    let pair = native_pty_system().openpty(size(24, 100)).expect("a pseudo-terminal");
+    let mut command = CommandBuilder::new(SPRAG);
+    command.args(["--url", &sprag.server.url(), "top"]);
+    command.env("TERM", "xterm-256color");
+    let mut child = pair.slave.spawn_command(command).expect("the program runs");
+    drop(pair.slave);
+    let (mut output, mut seen) = (pair.master.try_clone_reader().expect("a reader"), Vec::new());
+    while !String::from_utf8_lossy(&seen).contains("queue") {
+        let mut buffer = [0; 4_096];
+        let read = output.read(&mut buffer).expect("it writes");
+        seen.extend(&buffer[..read]);
+    }
+    drop((output, pair.master));
+    let code = child.wait().expect("a child").exit_code();
+    assert!(code <= 1, "{code}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn top_refuses_a_terminal_that_cannot_be_drawn_on() {
+    let sprag = Program::start().await;
+    for name in ["dumb", ""] {
+        let pair = native_pty_system().openpty(size(24, 100)).expect("a pseudo-terminal");
+        let mut command = CommandBuilder::new(SPRAG);
+        command.args(["--url", &sprag.server.url(), "top"]);
+        command.env("TERM", name);
+        let mut child = pair.slave.spawn_command(command).expect("the program runs");
+        assert_eq!(child.wait().expect("a child").exit_code(), 2, "{name:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn top_waits_for_a_redis_that_went_away() {
     let mut sprag = Program::start().await;
     fill(&sprag);

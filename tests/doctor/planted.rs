@@ -86,6 +86,17 @@ const PLANTED: &[Planted] = planted! {
     "undecodable_pending" "HSET @jobs pending-1 broken" "undecodable";
     "no_ending" "HDEL @endings cancelled-1" "ending";
     "open" "HDEL @quarantine 11111111111111111111111111111111|HINCRBY @meta quarantined -1|HSET @jobs q-1 at=1764500000000_fp=11111111111111111111111111111111_kind=k_codec=json\n1|ZADD @quarantined 9999999999999 q-1|HSET @endings q-1 quarantined_1764500000000_-_fp=11111111111111111111111111111111" "open";
+    "tries_unreadable" "HSET @tries retry-1 b\\xff" "tries";
+    "tries_of_one_word" "HSET @tries retry-1 7" "tries";
+    "holder_without_id" "HSET @holder  1_w_fp=1" "no_lease";
+    "key_of_another_mode" "HSET @unique k~held held-1_debounce" "key_mode";
+    "key_throttled" "HSET @unique k~held held-1_throttle_9999999999999" "key_mode";
+    "ghosts_unreadable" "HSET @meta ghosts x|HSET @jobs scheduled-1 broken|LREM @pending:4 0 pending-1" "ghosts" "no_place" "unfinished";
+    "ghosts_too_high" "HSET @meta ghosts 100000000000000000000|HSET @tries lost 1_0|LPUSH @pending:4 lost" "ghosts" "entry";
+    "tried_unreadable" "HSET @meta tried abc|HSET @tries lost 1_0" "counter" "leftover";
+    "tried_empty" "HSET @meta tried |HSET @tries lost 1_0" "counter" "leftover";
+    "tried_with_zeros" "HSET @meta tried 01|HSET @tries lost 1_0" "counter" "leftover";
+    "all_unreadable" "HSET @meta ghosts 1e20 tried x unfinished 1e20 crashes x remembered x quarantined x|ZADD @retry 9999999999999 scheduled-1|HSET @tries lost 1_0" "ghosts" "counter" "unfinished" "places" "leftover";
     "ttl" "EXPIRE @jobs 1000" "ttl";
     "unlisted" "SREM sprag:queues q" "unlisted";
     "not_there" "SADD sprag:queues empty" "not_there";
@@ -98,7 +109,11 @@ async fn plant(connection: &mut MultiplexedConnection, queue: &QueueName, comman
             match word.strip_prefix('@') {
                 Some(name) => cmd.arg(key(queue, name)),
                 None if at == 0 => cmd.arg(word),
-                None => cmd.arg(word.replace('_', " ")),
+                None => match word.strip_suffix("\\xff") {
+                    Some(begin) => cmd.arg([begin.as_bytes(), b"\xff"].concat()),
+                    None if word.starts_with("sprag:") => cmd.arg(word),
+                    None => cmd.arg(word.replace('_', " ")),
+                },
             };
         }
         cmd.query_async::<redis::Value>(connection).await.expect(command);
@@ -231,6 +246,130 @@ async fn a_key_of_another_type_is_told_and_left_alone() {
     let (code, told) = found(&sprag, &["--repair", "--yes"]);
     assert_eq!((code, checks(&told)), (1, ["type".to_owned()].into()), "{told:?}");
     assert_eq!(told[0]["repaired"], false);
+}
+
+#[tokio::test]
+async fn a_queue_that_cannot_be_looked_at_stops_no_other() {
+    let sprag = Program::start().await;
+    let queue = QueueName::new("q").expect("queue");
+    healthy(&sprag);
+    sprag.object(&["enqueue", "a", "k", "1"]);
+    let mut connection = sprag.server.connection().await;
+    plant(&mut connection, &queue, "HSET @errors lost x").await;
+    // Of `a` nothing may be read.
+    let user = "ACL SETUSER u on >p ~sprag:{q}:* ~sprag:queues ~sprag:workers ~sprag:{a}:meta ~sprag:{a}:jobs &* +@all";
+    plant(&mut connection, &queue, user).await;
+    let url = sprag.server.url() + "?user=u&pass=p";
+    let (code, told) = found(&sprag, &["--url", &url, "--repair", "--yes"]);
+    let of = |check: &str| told.iter().find(|one| one["check"] == check).expect(check).clone();
+    assert_eq!((code, &of("failed")["queue"]), (1, &"a".into()), "{told:#?}");
+    assert_eq!(of("leftover")["repaired"], true, "{told:#?}");
+}
+
+#[tokio::test]
+async fn a_record_with_an_id_that_no_job_can_have_is_told_and_kept_out_of_the_lanes() {
+    let sprag = Program::start().await;
+    let queue = QueueName::new("q").expect("queue");
+    healthy(&sprag);
+    let mut connection = sprag.server.connection().await;
+    let commands = "HSET @jobs a_b x|LPUSH @pending:4 a_b|HSET @jobs c_d x|ZADD @retry 9 c_d|HINCRBY @meta unfinished 2";
+    plant(&mut connection, &queue, commands).await;
+    let (code, told) = found(&sprag, &[]);
+    let both = ["bad_id", "stray"].map(str::to_owned).into();
+    assert_eq!((code, checks(&told)), (1, both), "{told:#?}");
+    let (code, told) = found(&sprag, &["--repair", "--yes"]);
+    assert_eq!((code, told.len()), (1, 4), "{told:#?}");
+    for _ in 0..2 {
+        let (code, told) = found(&sprag, &["--repair", "--yes"]);
+        let message = told[0]["message"].as_str().expect("text");
+        assert!(message.contains("which is no id") && told.len() == 2, "{told:#?}");
+        assert_eq!((code, checks(&told)), (1, ["bad_id".to_owned()].into()));
+    }
+    plant(&mut connection, &queue, "HDEL @jobs a_b c_d").await;
+    assert_eq!(found(&sprag, &[]), (0, vec![]));
+}
+
+#[tokio::test]
+async fn a_reclaimed_job_s_lane_is_known_whatever_meta_said() {
+    let sprag = Program::start().await;
+    let queue = QueueName::new("q").expect("queue");
+    sprag.object(&["enqueue", "q", "k", "1", "--priority", "7"]);
+    sprag.object(&["claim", "q", "--worker", "w", "--lease", "20h"]);
+    let id = sprag.object(&["job", "list", "q", "--state", "active"])["id"].clone();
+    let mut connection = sprag.server.connection().await;
+    let id = id.as_str().expect("text");
+    plant(&mut connection, &queue, &format!("HSET @meta lanes 4|ZADD @active 1 {id}")).await;
+    assert_eq!(sprag.object(&["sweep", "q"])["reclaimed"], 1);
+    assert_eq!(found(&sprag, &[]), (0, vec![]));
+    assert_eq!(sprag.claim("q")["id"], id);
+}
+
+#[tokio::test]
+async fn a_setting_that_cannot_be_read_is_told_with_its_bound() {
+    let sprag = Program::start().await;
+    let queue = QueueName::new("q").expect("queue");
+    healthy(&sprag);
+    let mut connection = sprag.server.connection().await;
+    for (name, value) in [
+        ("limit", "-1"),
+        ("limit", "abc"),
+        ("limit", ""),
+        ("paused", "0"),
+        ("crash_limit", "0"),
+        ("crash_window", "1d"),
+        ("max_archived", "-1"),
+        ("retain_archived", "1.5"),
+    ] {
+        let mut set = redis::cmd("HSET");
+        set.arg(key(&queue, "meta")).arg(name).arg(value);
+        set.query_async::<()>(&mut connection).await.expect("set");
+        let (code, told) = found(&sprag, &[]);
+        let message = told[0]["message"].as_str().expect("text");
+        assert!(message.starts_with(&format!("{name} in meta is {value:?}, and must be")));
+        assert_eq!((code, checks(&told)), (1, ["setting".to_owned()].into()), "{told:#?}");
+        if name == "limit" {
+            assert_eq!(sprag.object(&["enqueue", "q", "k", "1"])["state"], "pending", "{value}");
+            assert_eq!(sprag.object(&["queue", "show", "q"])["limit"], Value::Null, "{value}");
+        }
+        let mut unset = redis::cmd("HDEL");
+        unset.arg(key(&queue, "meta")).arg(name);
+        unset.query_async::<()>(&mut connection).await.expect("unset");
+    }
+    assert_eq!(found(&sprag, &[]), (0, vec![]));
+}
+
+#[tokio::test]
+async fn what_nobody_can_read_on_the_lists_hides_no_queue() {
+    let sprag = Program::start().await;
+    let queue = QueueName::new("q").expect("queue");
+    healthy(&sprag);
+    let mut connection = sprag.server.connection().await;
+    let told = |args: &[&str]| {
+        let ran = sprag.run(&[&["--json", "doctor"], args].concat());
+        let keeps = |check: &str| check.starts_with("list_") || check.starts_with("worker");
+        let known: Vec<_> = checks(&ran.objects()).into_iter().filter(|one| keeps(one)).collect();
+        (ran.code, known.join(" "))
+    };
+    assert_eq!(told(&[]), (0, String::new()));
+    for (key, set) in [("sprag:queues", "SADD"), ("sprag:workers", "HSET")] {
+        let mut cmd = redis::cmd(set);
+        cmd.arg(key).arg(b"b\xff").arg(b"\xff \xff");
+        cmd.query_async::<()>(&mut connection).await.expect("planted");
+    }
+    assert_eq!(told(&[]), (0, "list_member worker_entry".to_owned()));
+    let ran = sprag.run(&["--json", "queue", "list"]);
+    assert!(ran.code == 0 && ran.objects().len() == 1, "{ran:?}");
+    let ran = sprag.run(&["--json", "worker", "list"]);
+    assert!(ran.code == 0 && ran.objects().is_empty(), "{ran:?}");
+    assert_eq!(told(&["--repair", "--yes"]), (0, "list_member worker_entry".to_owned()));
+    assert_eq!(told(&[]), (0, "worker_entry".to_owned()));
+
+    plant(&mut connection, &queue, "SET sprag:queues x").await;
+    plant(&mut connection, &queue, "SET sprag:workers x").await;
+    plant(&mut connection, &queue, "HSET @errors lost x").await;
+    assert_eq!(told(&[]), (1, "list_type workers_type".to_owned()));
+    let (code, told) = found(&sprag, &["--repair", "--yes"]);
+    assert!(code == 1 && told[0]["check"] == "leftover" && told[0]["repaired"] == true, "{told:?}");
 }
 
 #[tokio::test]

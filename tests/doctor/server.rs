@@ -39,6 +39,24 @@ async fn advice_on_the_server_is_no_failure() {
 }
 
 #[tokio::test]
+async fn a_user_that_may_not_ask_is_told_what_was_not_looked_at() {
+    let sprag = Program::start().await;
+    let mut connection = sprag.server.connection().await;
+    let mut user = redis::cmd("ACL");
+    user.arg("SETUSER").arg("u").arg("on").arg(">p").arg("~*").arg("&*").arg("+@all");
+    user.arg("-info").arg("-config").arg("-slowlog");
+    user.query_async::<()>(&mut connection).await.expect("set");
+    let url = sprag.server.url() + "?user=u&pass=p";
+    let ran = sprag.run(&["--json", "--url", &url, "doctor"]);
+    let told = checks(&ran);
+    for check in ["info_refused", "config_refused", "slowlog_refused"] {
+        assert!(told.contains(check), "{check}: {ran:?}");
+    }
+    let ran = sprag.run(&["--url", &url, "doctor"]);
+    assert!(ran.stdout.contains("ACL SETUSER: +info") && !ran.stderr.contains("all is well"));
+}
+
+#[tokio::test]
 async fn a_user_that_may_too_little_is_told_what_is_missing() {
     let sprag = Program::start().await;
     let mut connection = sprag.server.connection().await;

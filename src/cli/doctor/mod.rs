@@ -1,6 +1,7 @@
 //! `sprag doctor`.
 
 use crate::{args::Global, confirm::confirm, connect, fail::Failure, out};
+use indicatif::{ProgressBar, ProgressStyle};
 use sprag::{
     QueueName,
     store::{Doctor, Finding, Severity},
@@ -37,7 +38,7 @@ struct Look {
 
 pub(crate) async fn doctor(global: &Global, args: Args) -> Result<ExitCode, Failure> {
     let mut doctor = connect::store(global)?.doctor();
-    let mut found = look(&mut doctor, &args.queues, false).await?;
+    let mut found = look(global, &mut doctor, &args.queues, false).await?;
     let server = doctor.server(&found.queues).await?;
     let mendable = found.findings.iter().filter(|finding| finding.repairable).count();
     if args.repair && mendable > 0 {
@@ -45,7 +46,7 @@ pub(crate) async fn doctor(global: &Global, args: Args) -> Result<ExitCode, Fail
             confirm(global, &format!("mend {mendable} findings"))?;
         }
         let before = std::mem::take(&mut found.findings);
-        found = mend(&mut doctor, &args.queues).await?;
+        found = mend(global, &mut doctor, &args.queues).await?;
         let along = mended_along(before, &found.findings);
         found.findings.splice(0..0, along);
     }
@@ -53,23 +54,41 @@ pub(crate) async fn doctor(global: &Global, args: Args) -> Result<ExitCode, Fail
     tell(global, &found)
 }
 
-async fn look(doctor: &mut Doctor, named: &[QueueName], mend: bool) -> Result<Look, Failure> {
+async fn look(
+    global: &Global,
+    doctor: &mut Doctor,
+    named: &[QueueName],
+    mend: bool,
+) -> Result<Look, Failure> {
     let (queues, findings) = doctor.queues(named, mend).await?;
     let mut look = Look { findings, queues: Vec::new() };
+    let bar = bar(global, queues.len() as u64);
     for queue in queues {
+        bar.set_message(queue.to_string());
         let examined = doctor.examine(&queue, mend).await?;
         look.findings.extend(examined.findings);
         look.queues.push((queue, examined.jobs));
+        bar.inc(1);
     }
+    bar.finish_and_clear();
     Ok(look)
 }
 
+/// indicatif draws on stderr, and only on a terminal.
+fn bar(global: &Global, queues: u64) -> ProgressBar {
+    if global.quiet || global.json {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{spinner} {pos} of {len} queues done: {msg}");
+    ProgressBar::new(queues).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
 /// Mends until nothing more is mended.
-async fn mend(doctor: &mut Doctor, named: &[QueueName]) -> Result<Look, Failure> {
+async fn mend(global: &Global, doctor: &mut Doctor, named: &[QueueName]) -> Result<Look, Failure> {
     let mut mended = Vec::new();
     let mut last = Look::default();
     for _ in 0..LOOKS {
-        last = look(doctor, named, true).await?;
+        last = look(global, doctor, named, true).await?;
         let (done, left): (Vec<_>, Vec<_>) =
             std::mem::take(&mut last.findings).into_iter().partition(|one| one.repaired);
         last.findings = left;
@@ -107,9 +126,13 @@ fn tell(global: &Global, found: &Look) -> Result<ExitCode, Failure> {
         let mended = findings.iter().filter(|finding| finding.repaired).count();
         let looked = format!("{} queues, {jobs} jobs looked at", queues.len());
         let done = if mended > 0 { format!("{mended} mended, ") } else { String::new() };
+        let untold = findings.iter().any(|finding| finding.check == "info_refused");
         out::talk(
             global,
             &match bad {
+                0 if untold => {
+                    format!("{done}nothing wrong found where it may look: {looked}")
+                }
                 0 => format!("{done}all is well: {looked}"),
                 bad => format!("{done}{bad} to be looked after: {looked}"),
             },

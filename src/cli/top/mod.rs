@@ -49,9 +49,14 @@ pub(crate) async fn top(global: &Global, args: Args) -> Result<(), Failure> {
             return Err(StoreError::Invalid(format!("{name}: is no terminal; {hint}")).into());
         }
     }
+    let named = std::env::var("TERM").unwrap_or_default();
+    if cfg!(unix) && (named.is_empty() || named == "dumb") {
+        let hint = "must name a terminal that can be drawn on, such as xterm-256color";
+        return Err(StoreError::Invalid(format!("TERM: {named:?}; {hint}")).into());
+    }
     let mut ending = Ending::listen()?;
     let screen = Screen::take()?;
-    let mut top = Top::new(screen, inspector, args.interval);
+    let mut top = Top::new(screen, Jobs::listen()?, inspector, args.interval);
     tokio::select! {
         ended = top.run() => ended,
         () = ending.comes() => Ok(()),
@@ -61,25 +66,27 @@ pub(crate) async fn top(global: &Global, args: Args) -> Result<(), Failure> {
 /// Signals that end a program.
 struct Ending {
     #[cfg(unix)]
-    signals: [tokio::signal::unix::Signal; 3],
+    signals: [tokio::signal::unix::Signal; 4],
 }
 
 impl Ending {
     #[cfg(unix)]
     fn listen() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
-        let [terminate, interrupt, hangup] = kinds.map(signal);
-        Ok(Self { signals: [terminate?, interrupt?, hangup?] })
+        let terminate = signal(SignalKind::terminate())?;
+        let interrupt = signal(SignalKind::interrupt())?;
+        let (hangup, quit) = (signal(SignalKind::hangup())?, signal(SignalKind::quit())?);
+        Ok(Self { signals: [terminate, interrupt, hangup, quit] })
     }
 
     #[cfg(unix)]
     async fn comes(&mut self) {
-        let [terminate, interrupt, hangup] = &mut self.signals;
+        let [terminate, interrupt, hangup, quit] = &mut self.signals;
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
             _ = hangup.recv() => {}
+            _ = quit.recv() => {}
         }
     }
 
@@ -94,6 +101,61 @@ impl Ending {
     }
 }
 
+/// What a shell does with its jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Job {
+    Stops,
+    GoesOn,
+}
+
+/// Tells of [`Job`].
+struct Jobs {
+    #[cfg(unix)]
+    signals: [tokio::signal::unix::Signal; 2],
+}
+
+impl Jobs {
+    #[cfg(unix)]
+    fn listen() -> std::io::Result<Self> {
+        use rustix::process::Signal;
+        use tokio::signal::unix::{SignalKind, signal};
+        let [stop, go_on] =
+            [Signal::TSTP, Signal::CONT].map(|kind| signal(SignalKind::from_raw(kind.as_raw())));
+        Ok(Self { signals: [stop?, go_on?] })
+    }
+
+    #[cfg(unix)]
+    async fn next(&mut self) -> Job {
+        let [stop, go_on] = &mut self.signals;
+        tokio::select! {
+            _ = stop.recv() => Job::Stops,
+            _ = go_on.recv() => Job::GoesOn,
+        }
+    }
+
+    /// Stops this program, as SIGTSTP does where nobody listens to it.
+    #[cfg(unix)]
+    fn stop() -> std::io::Result<()> {
+        use rustix::process::{Signal, getpid, kill_process};
+        Ok(kill_process(getpid(), Signal::STOP)?)
+    }
+
+    #[cfg(not(unix))]
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self {})
+    }
+
+    #[cfg(not(unix))]
+    async fn next(&mut self) -> Job {
+        std::future::pending().await
+    }
+
+    #[cfg(not(unix))]
+    fn stop() -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 /// What a task comes back with.
 enum Back {
     Answer(Answer),
@@ -102,6 +164,7 @@ enum Back {
 
 struct Top {
     screen: Screen,
+    jobs: Jobs,
     inspector: Inspector,
     model: Model,
     input: mpsc::Receiver<std::io::Result<Event>>,
@@ -112,13 +175,13 @@ struct Top {
 }
 
 impl Top {
-    fn new(screen: Screen, inspector: Inspector, every: Duration) -> Self {
+    fn new(screen: Screen, jobs: Jobs, inspector: Inspector, every: Duration) -> Self {
         let mut clock = interval(every);
         clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let colour = std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
         let model = Model::new(Timestamp::now(), every, colour);
         let (tasks, asked) = (JoinSet::new(), None);
-        Self { screen, inspector, model, input: listen(), clock, tasks, asked }
+        Self { screen, jobs, inspector, model, input: listen(), clock, tasks, asked }
     }
 
     async fn run(&mut self) -> Result<(), Failure> {
@@ -133,6 +196,7 @@ impl Top {
                 },
                 Some(back) = self.tasks.join_next(), if !self.tasks.is_empty() => self.back(back),
                 _ = self.clock.tick() => Effect::Look,
+                job = self.jobs.next() => self.job(job)?,
             };
             self.model.now = Timestamp::now();
             match effect {
@@ -150,6 +214,18 @@ impl Top {
             // A resize is drawn, and that is all.
             _ => Effect::None,
         }
+    }
+
+    /// The shell has its terminal while this is stopped.
+    fn job(&mut self, job: Job) -> Result<Effect, Failure> {
+        match job {
+            Job::Stops => {
+                self.screen.give_back();
+                Jobs::stop()?;
+            }
+            Job::GoesOn => self.screen.take_again()?,
+        }
+        Ok(Effect::None)
     }
 
     fn back(&mut self, back: Result<Back, JoinError>) -> Effect {

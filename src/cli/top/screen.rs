@@ -6,11 +6,15 @@ use ratatui::{
     crossterm::{
         cursor::{Hide, Show},
         execute,
-        terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode},
+        terminal::{
+            Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode,
+            enable_raw_mode,
+        },
     },
 };
 use std::{
     io::{Result, Stdout, Write, stdout},
+    mem::ManuallyDrop,
     sync::{
         Once,
         atomic::{AtomicBool, Ordering},
@@ -23,19 +27,31 @@ static HOOK: Once = Once::new();
 
 /// The terminal while it is ours. Dropped, it is what it was before.
 pub(super) struct Screen {
-    terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// Never dropped: it would tell stderr of a terminal that is gone, and panic.
+    terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
 }
 
 impl Screen {
     pub(super) fn take() -> Result<Self> {
         HOOK.call_once(give_back_on_panic);
-        let terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
+        let mut screen = Self { terminal: terminal()? };
+        screen.take_again()?;
+        Ok(screen)
+    }
+
+    /// Whatever stands on it is drawn anew.
+    pub(super) fn take_again(&mut self) -> Result<()> {
+        give_back();
         TAKEN.store(true, Ordering::SeqCst);
         // From here on a failure gives back what was taken.
-        let screen = Self { terminal };
+        self.terminal = terminal()?;
         enable_raw_mode()?;
-        enter(&mut stdout())?;
-        Ok(screen)
+        enter(&mut stdout())
+    }
+
+    /// Until it is taken again nothing is drawn.
+    pub(super) fn give_back(&self) {
+        give_back();
     }
 
     pub(super) fn draw(&mut self, draw: impl FnOnce(&mut ratatui::Frame<'_>)) -> Result<()> {
@@ -45,6 +61,10 @@ impl Screen {
         }
         Ok(())
     }
+}
+
+fn terminal() -> Result<ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>> {
+    Terminal::new(CrosstermBackend::new(stdout())).map(ManuallyDrop::new)
 }
 
 impl Drop for Screen {
@@ -71,7 +91,7 @@ fn give_back() {
 }
 
 fn enter(out: &mut impl Write) -> Result<()> {
-    execute!(out, EnterAlternateScreen, Hide)
+    execute!(out, EnterAlternateScreen, Clear(ClearType::All), Hide)
 }
 
 fn leave(out: &mut impl Write) -> Result<()> {
@@ -87,8 +107,11 @@ mod tests {
         let mut parser = vt100::Parser::default();
         let mut written = Vec::new();
         enter(&mut written).expect("written");
+        // What another program has left there, or a terminal that has no other screen.
+        parser.process(b"\x1b[?47hleft");
         parser.process(&written);
         assert!(parser.screen().alternate_screen() && parser.screen().hide_cursor());
+        assert_eq!(parser.screen().contents(), "");
         written.clear();
         leave(&mut written).expect("written");
         parser.process(&written);

@@ -76,10 +76,34 @@ impl Inner {
         self.plain(self.registry("HDEL").arg(fields)).await.map(drop)
     }
 
+    /// Names of entries that nobody can read; none: there is something else than a hash.
+    pub(super) async fn unreadable_workers(&self) -> Result<Option<Vec<Vec<u8>>>, StoreError> {
+        let kind: String =
+            from_redis_value(self.plain(&self.registry("TYPE")).await?).map_err(backend)?;
+        if kind != "hash" {
+            return Ok((kind == "none").then(Vec::new));
+        }
+        let answer: Value = self.plain(&self.registry("HGETALL")).await?;
+        let entries: BTreeMap<Vec<u8>, Vec<u8>> = from_redis_value(answer).map_err(backend)?;
+        let is_read = |id: &[u8], text: &[u8]| {
+            let id = std::str::from_utf8(id).ok()?;
+            let worker = id.strip_prefix(WISH);
+            let read = match worker {
+                Some(_) => std::str::from_utf8(text).is_ok_and(|wish| Wish::read(wish).is_some()),
+                None => serde_json::from_slice::<WorkerInfo>(text).is_ok(),
+            };
+            (read && WorkerId::new(worker.unwrap_or(id)).is_ok()).then_some(())
+        };
+        let unread = entries.into_iter().filter(|(id, text)| is_read(id, text).is_none());
+        Ok(Some(unread.map(|(id, _)| id).collect()))
+    }
+
     /// An entry that cannot be read is left out.
     pub(super) async fn workers(&self) -> Result<Vec<WorkerInfo>, StoreError> {
         let answer: Value = self.plain(&self.registry("HGETALL")).await?;
-        let entries: BTreeMap<String, Vec<u8>> = from_redis_value(answer).map_err(backend)?;
+        let entries: BTreeMap<Vec<u8>, Vec<u8>> = from_redis_value(answer).map_err(backend)?;
+        let named = |(id, text)| Some((String::from_utf8(id).ok()?, text));
+        let entries: BTreeMap<_, _> = entries.into_iter().filter_map(named).collect();
         let (now, mut workers, mut old) = (self.time().await?, Vec::new(), Vec::new());
         for (id, text) in &entries {
             if let Some(worker) = id.strip_prefix(WISH) {

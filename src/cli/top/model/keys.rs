@@ -122,7 +122,7 @@ impl Model {
         match place {
             Place::Job => self.job = None,
             Place::Jobs => self.jobs = None,
-            Place::Queues | Place::Workers => return Effect::Quit,
+            Place::Queues | Place::Workers => return Effect::None,
         }
         self.moved()
     }

@@ -232,7 +232,8 @@ fn a_filter_is_typed_kept_and_ended() {
     t.keys("/c");
     t.press(KeyCode::Esc);
     assert_eq!((t.shown().len(), &t.0.mode), (3, &Mode::Walk));
-    assert_eq!(t.press(KeyCode::Esc), Effect::Quit);
+    assert_eq!(t.press(KeyCode::Esc), Effect::None);
+    assert_eq!(t.press(KeyCode::Backspace), Effect::None);
 }
 
 #[test]

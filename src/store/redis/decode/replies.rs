@@ -76,9 +76,10 @@ pub(super) fn number<T: std::str::FromStr>(text: &str) -> Result<T, StoreError> 
 
 /// `<attempt> <crash>`. What somebody's hand has broken counts as none, as in the scripts: a job in
 /// its holder's hands must not be lost for it.
-fn tries(text: &str) -> (u32, u32) {
-    let counts = text
-        .split_once(' ')
+fn tries(text: &[u8]) -> (u32, u32) {
+    let counts = std::str::from_utf8(text)
+        .ok()
+        .and_then(|text| text.split_once(' '))
         .and_then(|(attempt, crash)| Some((attempt.parse().ok()?, crash.parse().ok()?)));
     counts.unwrap_or_default()
 }
@@ -142,9 +143,9 @@ type Tried = HashMap<i64, (u32, u32)>;
 fn notes(mut notes: Elements) -> Result<(Tried, Vec<Ended>), StoreError> {
     let (mut tried, mut ended) = (Tried::new(), Vec::new());
     while notes.0.len() > 0 {
-        match (notes.value()?, notes.text()?) {
-            (Value::Int(index), counts) => drop(tried.insert(index, tries(&counts))),
-            (Value::BulkString(id), reason) => ended.push(end(id, &reason)?),
+        match notes.value()? {
+            Value::Int(index) => drop(tried.insert(index, tries(&notes.bytes()?))),
+            Value::BulkString(id) => ended.push(end(id, &notes.text()?)?),
             _ => return Err(unknown("a note")),
         }
     }
@@ -194,7 +195,7 @@ pub(in crate::store::redis) fn job(
     let time = reply.text()?;
     let time = (!time.is_empty()).then(|| number(&time).map(Timestamp::from_millis)).transpose()?;
     let envelope = envelope(queue, id, reply.bytes()?);
-    let (attempt, crash) = tries(&reply.text_if_any()?.unwrap_or_default());
+    let (attempt, crash) = tries(&reply.bytes_if_any()?.unwrap_or_default());
     let errors = failures(&reply.text_if_any()?.unwrap_or_default())?;
     let holder = holder(&reply.text_if_any()?.unwrap_or_default(), time)?;
     let result = reply.bytes_if_any()?;
@@ -292,7 +293,8 @@ pub(in crate::store::redis) fn queues(answer: Value) -> Result<Vec<QueueName>, S
     let mut names = Elements::of(answer)?;
     let mut queues = Vec::new();
     while names.0.len() > 0 {
-        queues.extend(QueueName::new(names.text()?).ok());
+        let name = String::from_utf8(names.bytes()?.into()).ok();
+        queues.extend(name.and_then(|name| QueueName::new(name).ok()));
     }
     queues.sort();
     Ok(queues)

@@ -33,6 +33,9 @@ impl Facts {
 /// Everything that is worth telling.
 pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
+    for (check, why) in &facts.untold {
+        found.push(Finding::new(check, format!("not told: {why}")));
+    }
     if !facts.info.is_empty() {
         of_version(facts, &mut found);
         memory(facts, &mut found);
@@ -155,9 +158,8 @@ fn work(facts: &Facts, found: &mut Vec<Finding>) {
     }
     let in_cluster = facts.text("cluster_enabled") == "1";
     for (queue, jobs) in facts.queues.iter().filter(|(_, jobs)| in_cluster && *jobs > HUGE) {
-        let mut finding = Finding::new("huge_queue", format!("{jobs} jobs in one slot"));
-        finding.queue = Some(queue.clone());
-        found.push(finding);
+        let finding = Finding::new("huge_queue", format!("{jobs} jobs in one slot"));
+        found.push(Finding { queue: Some(queue.clone()), ..finding });
     }
 }
 
@@ -238,6 +240,10 @@ mod tests {
             assert_eq!(checks(&facts), [expected], "{name} {value}");
         }
         for (facts, expected) in [
+            (
+                Facts { untold: vec![("info_refused", "why".to_owned())], ..healthy() },
+                "info_refused",
+            ),
             (Facts { clock_ahead: -5_001, ..healthy() }, "clock"),
             (Facts { ping: 5_001, ..healthy() }, "latency"),
             (Facts { slow_scripts: Some(1), ..healthy() }, "slowlog"),

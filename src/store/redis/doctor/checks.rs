@@ -49,8 +49,22 @@ checks! {
     "undecodable" Warn true "nobody can read the job's record; claim will archive it as undecodable" "run sprag doctor --repair to archive it now; look at it with sprag job show";
     "open" Warn true "a quarantined job whose fingerprint is open: a release stopped half-way" "run sprag quarantine release again, or sprag doctor --repair";
     "unlisted" Warn true "the queue is not on the list of queues: commands and pages that show all do not show it" REPAIR;
+    "setting" Warn false "a setting in meta that nobody can read as it was meant: a limit holds nobody back, another has its default or a senseless value, and whatever stands in paused pauses" "sprag queue limit, pause or resume set theirs anew; of the others HDEL the field from the queue's meta, or HSET a value within the bound";
+    "tries" Warn true "attempts and crashes that nobody can read count as none" REPAIR;
+    "key_mode" Warn true "a job holds its own unique key in a mode that is not its own: the key is freed too early" REPAIR;
+    "bad_id" Fail false "no job can have this id: sprag never runs the record, and never deletes it" "read the record with HGET from the queue's jobs, enqueue its payload anew, then HDEL the record";
+    "stray" Fail true "an id that no job can have stands where jobs wait or end: a claim or a listing that meets it fails" "run sprag doctor --repair: it is taken out, its record stays";
+    "failed" Fail false "the look at this queue, or a repair, ended early: more may be wrong here" "mend what else is told of the queue, then run sprag doctor again; if it stays, the message says what the server refused";
+    // The namespace's lists.
+    "list_type" Fail false "the list of queues is something else than a set: no queue can be made, and commands that show all fail" "look at who wrote it; move it away with RENAME, then run sprag doctor --repair";
+    "list_member" Warn true "a name that no queue can have is on the list of queues; it is passed over" "run sprag doctor --repair to take it out";
+    "workers_type" Fail false "the list of workers is something else than a hash: workers are not seen and cannot be asked to stop" "look at who wrote it; move it away with RENAME: workers list themselves again with their next beat";
+    "worker_entry" Warn false "an entry of the list of workers that nobody can read; it is passed over" "if no newer sprag wrote it, HDEL it from the list of workers";
     "not_there" Note true "a queue is on the list of queues and has no keys" REPAIR;
     // The server.
+    "info_refused" Warn false "nothing is known of the server's version, memory, persistence, replicas and clients" "ACL SETUSER: +info; or look at INFO yourself";
+    "config_refused" Note false "how many clients and replicas the server asks for is not known, and snapshots are only guessed" "ACL SETUSER: +config|get; or look at CONFIG GET maxclients, min-replicas-to-write and save yourself";
+    "slowlog_refused" Note false "whether scripts took long is not known" "ACL SETUSER: +slowlog|get; or look at SLOWLOG GET yourself";
     "version" Fail false "scripts need commands of Redis 7.0" "upgrade to a supported release";
     "cve" Warn false "known holes in the server's Lua let who may run scripts run code of their own" "upgrade to the named release; if your distribution patches its own, check its advisory; let nobody but your apps run EVAL";
     "eviction" Fail false "when memory is full the server deletes whatever key it likes: whole queues" "CONFIG SET maxmemory-policy noeviction, and in redis.conf";

@@ -67,6 +67,11 @@ impl Finding {
             repairable: known.repairable,
         }
     }
+
+    /// Of a queue.
+    fn of(queue: &QueueName, check: &'static str, message: String) -> Self {
+        Self { queue: Some(queue.to_string()), ..Self::new(check, message) }
+    }
 }
 
 /// What was found in a queue.

@@ -79,6 +79,16 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// What `SETTINGS` of the script lets pass.
+fn bound_of(setting: &str) -> &'static str {
+    match setting {
+        "paused" => "1, or not be there",
+        "limit" | "max_archived" => "a whole number, 0 to 9007199254740992, or not be there",
+        "crash_limit" => "1 to 1000, or not be there",
+        _ => "whole ms, 1 to 315360000000 (10 years), or not be there",
+    }
+}
+
 impl Slice {
     fn read(answer: Value) -> Result<Self, StoreError> {
         let (next, read, faults, told): (Vec<u8>, u64, Texts, Texts) =
@@ -98,12 +108,13 @@ impl Fault {
     fn message(&self) -> String {
         let (id, detail) = (text(&self.id), text(&self.detail));
         let (first, rest) = detail.split_once(' ').unwrap_or((&detail, ""));
+        let (said, counted) = detail.rsplit_once(' ').unwrap_or((&detail, ""));
         match &*self.check {
             "type" => format!("{id} is a {detail}"),
             "ttl" => format!("{id} ends in {detail} ms"),
             "wake" => format!("{detail} wake tokens"),
             "unfinished" | "ghosts" | "counter" => {
-                format!("meta says {id} is {first}, the keys say {rest}")
+                format!("meta says {id} is {said}, the keys say {counted}")
             }
             "lanes" => format!("meta knows the lanes {first}, jobs have {rest}"),
             "no_record" => format!("{id} in {detail} has no record"),
@@ -119,6 +130,12 @@ impl Fault {
             "key_of_nobody" => format!("{id} is held by {first}"),
             "key_missing" => format!("{id} does not hold {detail}"),
             "key_twice" => format!("{id} shares its key with {detail}"),
+            "key_mode" => format!("{id} holds its key as {detail}"),
+            "tries" => format!("tries of {id} are {detail:?}"),
+            "setting" => format!("{id} in meta is {detail:?}, and must be {}", bound_of(&id)),
+            "bad_id" => format!("{detail} has a record of {id:?}, which is no id"),
+            "stray" if SETS.contains(&&*detail) => format!("{id:?} in {detail} is no id"),
+            "stray" => format!("{id:?} in lane {first} is no id"),
             "ghost" => format!("ghosts says of {id}: {detail}"),
             "timer" => format!("{id} has no time in expiry"),
             "timer_of_nobody" => format!("expiry has {id}"),
@@ -161,8 +178,7 @@ impl Visit<'_> {
     /// Tells of a fault, and mends it if that is wanted.
     async fn found(&mut self, fault: Fault, more: &[&[u8]]) -> Result<(), StoreError> {
         let check = super::checks::of(&fault.check);
-        let mut finding = Finding::new(check.check, fault.message());
-        finding.queue = Some(self.queue.to_string());
+        let mut finding = Finding::of(self.queue, check.check, fault.message());
         finding.id = Some(text(&fault.id));
         if fault.check == "type" && fault.id == b"wake" {
             finding.repairable = true;
@@ -274,8 +290,7 @@ impl Visit<'_> {
             let Some(head) = self.undecodable.get(id).filter(|_| !stale).cloned() else { continue };
             let place = [format!("{lane} {} ", from + at).as_bytes(), &pair[0]].concat();
             let fault = Fault { check: "undecodable".into(), id: id.to_vec(), detail: head };
-            let mut finding = Finding::new("undecodable", fault.message());
-            finding.queue = Some(self.queue.to_string());
+            let mut finding = Finding::of(self.queue, "undecodable", fault.message());
             finding.id = Some(text(id));
             finding.repaired = self.repair(&fault, &[&place]).await?;
             self.undecodable.remove(id);
@@ -336,8 +351,7 @@ impl Visit<'_> {
         }
         for (lane, stale, all) in walk.mostly_stale(&ghosts) {
             let message = format!("{stale} of {all} entries of lane {lane} are stale");
-            let mut finding = Finding::new("mostly_ghosts", message);
-            finding.queue = Some(self.queue.to_string());
+            let mut finding = Finding::of(self.queue, "mostly_ghosts", message);
             finding.id = Some(format!("pending:{lane}"));
             self.findings.push(finding);
         }
@@ -366,8 +380,7 @@ impl Visit<'_> {
         for ids in std::mem::take(&mut self.open).chunks(CONFIRM) {
             let slice = self.slice("open", b"0", 0, ids).await?;
             for fault in slice.faults {
-                let mut finding = Finding::new("open", fault.message());
-                finding.queue = Some(self.queue.to_string());
+                let mut finding = Finding::of(self.queue, "open", fault.message());
                 finding.id = Some(text(&fault.id));
                 self.findings.push(finding);
                 // Kept for the caller: the release is the store's own verb.
@@ -402,8 +415,7 @@ impl Visit<'_> {
         }
         for fault in faults {
             let check = super::checks::of(&fault.check).check;
-            let mut finding = Finding::new(check, fault.message());
-            finding.queue = Some(self.queue.to_string());
+            let mut finding = Finding::of(self.queue, check, fault.message());
             finding.id = Some(text(&fault.id));
             finding.repaired = repaired;
             self.findings.push(finding);
@@ -455,7 +467,7 @@ impl Visit<'_> {
 impl Doctor {
     /// Looks at a queue, and mends what is safe if `mend` is set: one thing at a time, each looked
     /// at again before it is written. What one repair brings to light the next look mends: repeat it
-    /// until nothing more is repaired.
+    /// until nothing more is repaired. What the server refuses of this queue is a finding.
     ///
     /// # Errors
     /// See [`Doctor`].
@@ -470,16 +482,25 @@ impl Doctor {
             undecodable: self.undecodable.remove(queue).unwrap_or_default(),
             met_undecodable: HashMap::new(),
         };
-        visit.all().await?;
+        let mut failed = visit.all().await.err();
         let Visit { sizes, mut findings, open, met_undecodable, .. } = visit;
         self.undecodable.insert(queue.clone(), met_undecodable);
         for fingerprint in open.iter().map(|fp| text(fp)).collect::<HashSet<_>>() {
             let store = RedisStore(self.inner.clone());
             let Some(fp) = Fingerprint::new(&fingerprint).ok().filter(|_| mend) else { continue };
-            store.release(queue, &fp).await?;
+            if let Err(error) = store.release(queue, &fp).await {
+                failed = failed.or(Some(error));
+                continue;
+            }
             let moved =
                 |one: &&mut Finding| one.check == "open" && one.message.contains(&fingerprint);
             findings.iter_mut().filter(moved).for_each(|one| one.repaired = true);
+        }
+        match failed {
+            // The server's state, not the queue's.
+            Some(error @ StoreError::Unavailable(_)) => return Err(error),
+            Some(error) => findings.push(Finding::of(queue, "failed", error.to_string())),
+            None => {}
         }
         Ok(Examined { findings, jobs: sizes.get("jobs").copied().unwrap_or(0) })
     }

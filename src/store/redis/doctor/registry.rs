@@ -32,6 +32,43 @@ impl Inner {
         self.asked(cmd.arg(names.key("meta")).arg(names.key("jobs"))).await.map(|n: u64| n > 0)
     }
 
+    /// Names on the list that no queue can have; none: it is something else than a set.
+    async fn list_faults(&self, mend: bool) -> Result<Option<Vec<Finding>>, StoreError> {
+        let list = keys::queues(&self.namespace);
+        let kind: String = self.asked(redis::cmd("TYPE").arg(&list)).await?;
+        if kind != "set" {
+            return Ok((kind == "none").then(Vec::new));
+        }
+        let members: BTreeSet<Vec<u8>> = self.asked(redis::cmd("SMEMBERS").arg(&list)).await?;
+        let is_name = |name: &Vec<u8>| {
+            std::str::from_utf8(name).is_ok_and(|name| QueueName::new(name).is_ok())
+        };
+        let mut findings = Vec::new();
+        for member in members.iter().filter(|member| !is_name(member)) {
+            let (name, mut remove) = (member.escape_ascii().to_string(), redis::cmd("SREM"));
+            let mut finding = Finding::new("list_member", format!("{list} has \"{name}\""));
+            if mend {
+                finding.repaired = self.asked(remove.arg(&list).arg(member)).await?;
+            }
+            finding.id = Some(name);
+            findings.push(finding);
+        }
+        Ok(Some(findings))
+    }
+
+    async fn worker_faults(&self) -> Result<Vec<Finding>, StoreError> {
+        let name = keys::workers(&self.namespace);
+        let Some(unread) = self.unreadable_workers().await? else {
+            return Ok(vec![Finding::new("workers_type", format!("{name} is no hash"))]);
+        };
+        let unread = unread.iter().map(|id| id.escape_ascii().to_string());
+        let told = |id: String| Finding {
+            id: Some(id.clone()),
+            ..Finding::new("worker_entry", format!("the entry \"{id}\" of {name} cannot be read"))
+        };
+        Ok(unread.map(told).collect())
+    }
+
     /// The queues that have keys, whatever the list says.
     async fn made_queues(&self) -> Result<BTreeSet<QueueName>, StoreError> {
         let (mut cursor, mut made) = ("0".to_owned(), BTreeSet::new());
@@ -65,15 +102,27 @@ impl Doctor {
         named: &[QueueName],
         mend: bool,
     ) -> Result<(Vec<QueueName>, Vec<Finding>), StoreError> {
+        let mut findings = self.inner.worker_faults().await?;
         let mut queues: BTreeSet<QueueName> = named.iter().cloned().collect();
+        let list = self.inner.list_faults(mend).await?;
+        let is_list = list.is_some();
+        match list {
+            Some(members) => findings.extend(members),
+            None => {
+                let name = keys::queues(&self.inner.namespace);
+                findings.push(Finding::new("list_type", format!("{name} is no set")));
+            }
+        }
         if named.is_empty() {
             queues = self.inner.made_queues().await?;
-            queues.extend(RedisStore(self.inner.clone()).queues().await?);
+            if is_list {
+                queues.extend(RedisStore(self.inner.clone()).queues().await?);
+            }
         }
         let mut suspects = Vec::new();
         for queue in &queues {
-            let listed = self.inner.is_listed(queue).await?;
             let made = self.inner.is_made(queue).await?;
+            let listed = if is_list { self.inner.is_listed(queue).await? } else { made };
             if !named.is_empty() && !listed && !made {
                 return Err(StoreError::NotFound(format!("queue {queue}")));
             }
@@ -83,7 +132,6 @@ impl Doctor {
             // Who makes or deletes a queue does so in two steps.
             tokio::time::sleep(PATIENCE).await;
         }
-        let mut findings = Vec::new();
         for queue in suspects {
             findings.extend(self.listing(queue, mend).await?);
         }
@@ -97,8 +145,7 @@ impl Doctor {
             (true, false) => ("not_there", format!("queue {queue} is listed and has no keys")),
             _ => return Ok(None),
         };
-        let mut finding = Finding::new(check, message);
-        finding.queue = Some(queue.to_string());
+        let mut finding = Finding::of(queue, check, message);
         if mend {
             if made {
                 self.inner.register(queue, true).await?;

@@ -56,6 +56,8 @@ const COMMANDS: &[&str] = &[
 /// What was read.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
+    /// What the server did not tell, and why.
+    pub(super) untold: Vec<(&'static str, String)>,
     /// INFO, by name.
     pub(super) info: HashMap<String, String>,
     /// CONFIG, as far as it may be read.
@@ -71,6 +73,25 @@ pub(super) struct Facts {
     pub(super) user: String,
     /// Queues and how many jobs they hold.
     pub(super) queues: Vec<(String, u64)>,
+}
+
+impl Facts {
+    /// An answer, or a note that there is none.
+    fn told<T: FromRedisValue>(
+        &mut self,
+        check: &'static str,
+        answer: Result<Value, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        let error = match answer {
+            Ok(answer) => return Ok(from_redis_value(answer).ok()),
+            Err(error @ StoreError::Unavailable(_)) => return Err(error),
+            Err(error) => error,
+        };
+        if self.untold.iter().all(|(known, _)| *known != check) {
+            self.untold.push((check, error.to_string()));
+        }
+        Ok(None)
+    }
 }
 
 fn now_ms() -> i64 {
@@ -113,13 +134,13 @@ impl Inner {
 
     async fn facts(&self) -> Result<Facts, StoreError> {
         let mut facts = Facts::default();
-        let info: Option<String> = self.maybe(redis::cmd("INFO").arg("all")).await?;
-        let lines = info.unwrap_or_default();
+        let info = facts.told("info_refused", self.plain(redis::cmd("INFO").arg("all")).await)?;
+        let lines: String = info.unwrap_or_default();
         let pairs = lines.lines().filter_map(|line| line.split_once(':'));
         facts.info = pairs.map(|(k, v)| (k.to_owned(), v.trim().to_owned())).collect();
         for name in ["maxclients", "min-replicas-to-write", "save"] {
-            let found: Option<HashMap<String, String>> =
-                self.maybe(redis::cmd("CONFIG").arg("GET").arg(name)).await?;
+            let found = self.plain(redis::cmd("CONFIG").arg("GET").arg(name)).await;
+            let found: Option<HashMap<String, String>> = facts.told("config_refused", found)?;
             facts.config.extend(found.unwrap_or_default());
         }
         let mut pings = Vec::new();
@@ -135,7 +156,8 @@ impl Inner {
             facts.clock_ahead = (before + now_ms()) / 2 - (s * 1_000 + us / 1_000);
         }
         type Entry = (Value, Value, u64, Vec<Vec<u8>>, Value, Value);
-        let slow = self.maybe::<Vec<Entry>>(redis::cmd("SLOWLOG").arg("GET").arg(128)).await?;
+        let slow = self.plain(redis::cmd("SLOWLOG").arg("GET").arg(128)).await;
+        let slow: Option<Vec<Entry>> = facts.told("slowlog_refused", slow)?;
         let is_script = |(_, _, us, words, _, _): &&Entry| {
             let name = words.first().map(|word| word.to_ascii_uppercase());
             *us > 10_000 && name.is_some_and(|name| name.starts_with(b"EVAL"))
