@@ -11,10 +11,10 @@ def setting(name, default):
     return type(default)(os.environ.get("COMPARE_" + name, default))
 
 
-SECS = setting("SECS", 1.5)  # a timed run is sized to last about this long
-PROBE = setting("PROBE_JOBS", 1_000)
+SECS = setting("SECS", 1.2)  # a timed run is sized to last about this long
+PROBE = setting("PROBE_JOBS", 200)
 WAITING = setting("WAITING_JOBS", 10_000)
-LATENCY_SECS = setting("LATENCY_SECS", 6)
+LATENCY_SECS = setting("LATENCY_SECS", 5)
 IDLE_SECS = setting("IDLE_SECS", 10)
 IDLE_WARM_UP = setting("IDLE_WARM_UP", 5)
 PATIENCE = setting("PATIENCE", 120)
@@ -22,7 +22,7 @@ PATIENCE = setting("PATIENCE", 120)
 
 def smoke():
     """Sizes that show whether everything works, and nothing else."""
-    globals().update(SECS=0.3, PROBE=500, WAITING=2_000, LATENCY_SECS=1, IDLE_SECS=3, IDLE_WARM_UP=3)
+    globals().update(SECS=0.3, PROBE=200, WAITING=2_000, LATENCY_SECS=1, IDLE_SECS=3, IDLE_WARM_UP=3)
 
 
 SLOTS = 10  # of the worker for latency, idle and crash
@@ -123,19 +123,21 @@ def idle(peers, windows):
         return figures
 
 
-def sized(rate):
-    return int(max(500, min(rate * SECS, 400_000)))
+def sized(measure):
+    """How many jobs fill a timed run, found with ever more of them; none if the peer has no such call."""
+    jobs = PROBE
+    while figures := measure(jobs):
+        if jobs >= figures["per_s"] * SECS / 10:
+            return int(max(PROBE, min(figures["per_s"] * SECS, 400_000)))
+        jobs *= 8
+    return None
 
 
 def probe(peer):
-    """How many jobs fill a timed run, by measurement. Says also what the peer cannot do."""
-    sizes = {}
-    for key in ENQUEUES if not peer.defaults else ():
-        figures = enqueue(peer, key, PROBE)
-        sizes[key] = figures and sized(figures["per_s"])
-    for key in DRAINS if not peer.defaults else ():
-        sizes[key] = sized(drain(peer, key, PROBE)["per_s"])
-    return sizes
+    if peer.defaults:
+        return {}
+    sizes = {key: sized(lambda jobs, key=key: enqueue(peer, key, jobs)) for key in ENQUEUES}
+    return sizes | {key: sized(lambda jobs, key=key: drain(peer, key, jobs)) for key in DRAINS}
 
 
 def round_of(peer, sizes):

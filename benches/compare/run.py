@@ -33,6 +33,8 @@ def bench(peers, reps):
     for rep in range(reps):
         shift = rep % len(peers)
         for peer in peers[shift:] + peers[:shift]:
+            if peer.defaults and rep:
+                continue  # the interval is what decides, and some are half a minute long
             print(f"{time.strftime('%T')} round {rep + 1} of {reps}: {peer.name}", flush=True)
             for key, function in round_of(peer, sizes[peer.name]):
                 results[peer.name].setdefault(key, []).append(attempt(peer, key, function))

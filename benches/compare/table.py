@@ -37,8 +37,8 @@ def spread(values, form):
 
 def ratios(ours, theirs, more_is_better):
     """Round by round: what disturbs the machine for a while disturbs both."""
-    pairs = [(our, their) for our, their in zip(ours, theirs) if our and their]
-    return [our / their if more_is_better else their / our for our, their in pairs]
+    pairs = zip(ours, theirs) if more_is_better else zip(theirs, ours)
+    return [above / below for above, below in pairs if above is not None and below]
 
 
 def lines(results, rows, peers):

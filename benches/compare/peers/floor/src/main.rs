@@ -20,6 +20,9 @@ struct Floor {
 impl Floor {
     /// Acknowledges what is done and fetches for all free slots.
     async fn step(&self, done: &[String], free: usize) -> Vec<String> {
+        if done.is_empty() && free == 0 {
+            return Vec::new();
+        }
         let mut pipe = redis::pipe();
         for job in done {
             pipe.lrem(RUNNING, -1, job).ignore();
