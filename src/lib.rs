@@ -92,6 +92,11 @@ pub use worker::{Context, Report, Verdict, Worker};
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+/// And in docs/scaling.md.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/scaling.md")]
+struct ScalingPage;
+
 /// So do those in docs/worker.md.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/worker.md")]

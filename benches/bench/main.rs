@@ -52,6 +52,9 @@ struct Args {
     /// The table also as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// A setting of every server, such as "hash-max-listpack-entries 0"; may be given again
+    #[arg(long, value_name = "NAME VALUE")]
+    redis: Vec<String>,
     /// Jobs that wait, of the section `waiting`; --quick does not change it
     #[arg(long, value_name = "N", default_value_t = 10_000_000)]
     waiting: usize,
@@ -185,6 +188,11 @@ fn main() -> ExitCode {
     let runs = args.runs.unwrap_or(if args.quick { 2 } else { 5 }).max(1);
     let (quick, waiting) = (args.quick, args.waiting);
     let plan = Plan { runs, quick, waiting, soak: args.soak as u64 };
+    let settings = args.redis.iter().flat_map(|setting| {
+        let (name, value) = setting.split_once(' ').unwrap_or((setting, ""));
+        [format!("--{name}"), value.to_owned()]
+    });
+    server::SETTINGS.get_or_init(|| settings.collect());
     let mut report = Report::new(server_name(), runs, quick);
     for section in sections(&args.sections) {
         report.begin(section.name());

@@ -15,7 +15,10 @@ pub(crate) use floor::Floor;
 pub(crate) use support::{Keys, PATIENCE, Server, key};
 
 use redis::{InfoDict, aio::MultiplexedConnection};
-use std::time::{Duration, Instant};
+use std::{
+    sync::OnceLock,
+    time::{Duration, Instant},
+};
 
 /// What a server writes to disk.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -24,14 +27,17 @@ pub(crate) enum Aof {
     EverySecond,
 }
 
+/// What every server is told besides: `--redis`.
+pub(crate) static SETTINGS: OnceLock<Vec<String>> = OnceLock::new();
+
 impl Aof {
     pub(crate) async fn start(self) -> Server {
-        match self {
-            Self::Off => Server::start().await,
-            Self::EverySecond => {
-                Server::with_args(&["--appendonly", "yes", "--appendfsync", "everysec"]).await
-            }
-        }
+        let mut args = match self {
+            Self::Off => Vec::new(),
+            Self::EverySecond => vec!["--appendonly", "yes", "--appendfsync", "everysec"],
+        };
+        args.extend(SETTINGS.get().into_iter().flatten().map(String::as_str));
+        Server::with_args(&args).await
     }
 
     /// Behind the name of what is measured.
