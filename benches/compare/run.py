@@ -11,7 +11,7 @@ from pathlib import Path
 
 from crash import crash_all
 from measure import idle, probe, round_of, smoke
-from peers import HERE, all_peers
+from peers import HERE, all_peers, sprag_binary
 from table import markdown
 
 SHORT = " **One short run on a busy machine: it shows that everything works, not how fast it is.**"
@@ -79,6 +79,7 @@ def main():
         asked.reps = 1
         known = {name: peer for name, peer in known.items() if not peer.defaults}  # they take long
     peers = [peer for peer in known.values() if not asked.peers or peer.name in asked.peers]
+    binary = sprag_binary() if asked.command != "table" else None
     data, failures = (json.loads(asked.json.read_text()) if asked.json.exists() else {}), []
     if asked.command == "bench":
         data["about"] = about(asked.reps) + SHORT * asked.smoke
@@ -87,6 +88,8 @@ def main():
         data.setdefault("about", about(1))
         data["crash"] = crash_all([peer for peer in peers if not peer.defaults and peer.name != "floor"])
     if asked.command != "table":
+        if binary != sprag_binary():
+            failures.append("sprag was built anew while it was measured: nothing of this run counts")
         asked.json.parent.mkdir(parents=True, exist_ok=True)
         asked.json.write_text(json.dumps(data, indent=1))
     print(markdown(data))
