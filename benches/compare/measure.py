@@ -11,10 +11,9 @@ def setting(name, default):
     return type(default)(os.environ.get("COMPARE_" + name, default))
 
 
-SECS = setting("SECS", 1.2)  # a timed run is sized to last about this long
-PROBE = setting("PROBE_JOBS", 200)
+SECS = setting("SECS", 1.5)  # a timed run is sized to last about this long
 WAITING = setting("WAITING_JOBS", 10_000)
-LATENCY_SECS = setting("LATENCY_SECS", 5)
+LATENCY_SECS = setting("LATENCY_SECS", 8)
 IDLE_SECS = setting("IDLE_SECS", 10)
 IDLE_WARM_UP = setting("IDLE_WARM_UP", 5)
 PATIENCE = setting("PATIENCE", 120)
@@ -22,7 +21,7 @@ PATIENCE = setting("PATIENCE", 120)
 
 def smoke():
     """Sizes that show whether everything works, and nothing else."""
-    globals().update(SECS=0.3, PROBE=200, WAITING=2_000, LATENCY_SECS=1, IDLE_SECS=3, IDLE_WARM_UP=3)
+    globals().update(SECS=0.3, WAITING=2_000, LATENCY_SECS=1, IDLE_SECS=3, IDLE_WARM_UP=3)
 
 
 SLOTS = 10  # of the worker for latency, idle and crash
@@ -123,12 +122,12 @@ def idle(peers, windows):
         return figures
 
 
-def sized(measure):
+def sized(measure, least):
     """How many jobs fill a timed run, found with ever more of them; none if the peer has no such call."""
-    jobs = PROBE
+    jobs = least
     while figures := measure(jobs):
         if jobs >= figures["per_s"] * SECS / 10:
-            return int(max(PROBE, min(figures["per_s"] * SECS, 400_000)))
+            return int(max(least, min(figures["per_s"] * SECS, 400_000)))
         jobs *= 8
     return None
 
@@ -136,8 +135,8 @@ def sized(measure):
 def probe(peer):
     if peer.defaults:
         return {}
-    sizes = {key: sized(lambda jobs, key=key: enqueue(peer, key, jobs)) for key in ENQUEUES}
-    return sizes | {key: sized(lambda jobs, key=key: drain(peer, key, jobs)) for key in DRAINS}
+    sizes = {key: sized(lambda jobs, key=key: enqueue(peer, key, jobs), 2 * BATCH) for key in ENQUEUES}
+    return sizes | {key: sized(lambda jobs, key=key: drain(peer, key, jobs), 64) for key in DRAINS}
 
 
 def round_of(peer, sizes):

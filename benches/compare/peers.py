@@ -3,6 +3,7 @@
 `unsettled` counts jobs that wait or run. What waits is asked for before what runs: a job moves from
 there to here, so that none is missed between the two questions.
 """
+import hashlib
 import json
 import os
 import subprocess
@@ -101,6 +102,15 @@ def rust(name, unsettled, **more):
 
 def at_defaults(peer):
     return Peer(peer.name + "-default", peer.command, peer.unsettled, {"PEER_DEFAULTS": "1"}, defaults=True)
+
+
+def sprag_binary():
+    """The digest of the sprag that is measured. A target directory may be shared with another checkout, whose
+    build then replaces the binaries of this one; cargo's list of sources says whose they are."""
+    sources = (BINARIES / "peer-sprag.d").read_text().split()
+    if str(HERE.parent.parent / "src/lib.rs") not in sources:
+        raise RuntimeError(f"{BINARIES}/peer-sprag was built from another checkout: cargo build --release")
+    return hashlib.sha256((BINARIES / "peer-sprag").read_bytes()).hexdigest()
 
 
 def all_peers():

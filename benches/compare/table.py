@@ -55,7 +55,7 @@ def lines(results, rows, peers):
 
 
 def crash_lines(crashes):
-    yield "| kill -9 with 10 jobs running | the last is started again after | lost |"
+    yield "| kill -9 with 10 jobs running | the last is started again after | not started again |"
     yield "|---|---|---|"
     for name, one in crashes.items():
         if "error" in one:

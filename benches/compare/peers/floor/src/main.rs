@@ -1,4 +1,4 @@
-//! No product: the least that a queue must do which loses no job of a killed worker, as a yardstick.
+//! No product: the least that keeps a job in Redis until it is acknowledged, as a yardstick.
 //! `LPUSH` to enqueue; `LMOVE` to a list of running jobs to fetch; `LREM` from it to acknowledge. All
 //! acknowledgements and fetches that are due go in one pipeline, an idle worker waits in `BLMOVE`.
 //! No ids, leases, retries, schedules or counters.
