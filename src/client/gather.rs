@@ -24,8 +24,9 @@ use tokio::{
     time::sleep,
 };
 
-/// So many that wait are a good batch: they need not wait for the call in flight.
-const FULL: usize = 64;
+/// So many that wait are a good batch: they need not wait for the call in flight. So Redis runs one
+/// call while this process reads the answers of another and prepares the next.
+const FULL: usize = 32;
 /// Calls of a queue that may be in flight.
 const MAX_FLIGHTS: usize = 8;
 /// A call that takes longer than this holds up nobody.
