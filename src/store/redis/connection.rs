@@ -9,7 +9,10 @@ use redis::{
     io::tcp::TcpSettings,
 };
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 use tokio::time::{Instant, timeout};
@@ -36,6 +39,8 @@ pub(super) struct Link {
     /// Shared with the links [apart](Link::apart): a server that is away is away for all of them.
     gate: Arc<Mutex<Gate>>,
     response_timeout: Duration,
+    /// Shared connections made so far.
+    made: AtomicU64,
 }
 
 /// The shared connection, and the how-manieth it is.
@@ -76,6 +81,7 @@ impl Link {
                 Duration::ZERO => RESPONSE_TIMEOUT.1,
                 budget => (budget / 3).clamp(RESPONSE_TIMEOUT.0, RESPONSE_TIMEOUT.1),
             },
+            made: AtomicU64::new(0),
         })
     }
 
@@ -88,7 +94,14 @@ impl Link {
             connecting: tokio::sync::Mutex::default(),
             gate: self.gate.clone(),
             response_timeout: self.response_timeout,
+            made: AtomicU64::new(0),
         }
+    }
+
+    /// Another one whenever a shared connection was made: what was found out about the server and
+    /// the user over an older one may hold no more. Zero before the first.
+    pub(super) fn generation(&self) -> u64 {
+        self.made.load(Ordering::Acquire)
     }
 
     /// Sends a command on the shared connection.
@@ -158,6 +171,7 @@ impl Link {
         let connection = self.connect(Some(self.response_timeout)).await?;
         shared.connection = Some(connection.clone());
         shared.number += 1;
+        self.made.fetch_add(1, Ordering::Release);
         Ok((connection, shared.number))
     }
 
