@@ -5,15 +5,23 @@
 #![allow(dead_code, unused_imports, reason = "each test crate uses a part of it")]
 #![allow(unreachable_pub, reason = "a test crate has no outside; `pub` marks what tests call")]
 
+mod cluster;
+mod cluster_view;
 mod invariants;
+mod make;
+mod migration;
 mod monitor;
+mod process;
 mod proxy;
 pub mod resp;
 mod server;
 
+pub use cluster::{Cluster, ClusterSetup, Node};
 pub use invariants::{Keys, key};
+pub use make::Make;
+pub use migration::Migration;
 pub use proxy::{ANY_SCRIPT, On, Proxy};
-pub use server::{Address, Server};
+pub use server::{Address, Server, Setup};
 
 /// How long a test waits for an event before it fails: far more than any event takes.
 pub const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
