@@ -4,3 +4,7 @@
 mod support;
 
 mod cluster;
+mod sentinel;
+mod server;
+#[cfg(feature = "tls")]
+mod tls;

@@ -14,14 +14,18 @@ mod monitor;
 mod process;
 mod proxy;
 pub mod resp;
+mod sentinel;
 mod server;
+mod tls;
 
 pub use cluster::{Cluster, ClusterSetup, Node};
 pub use invariants::{Keys, key};
 pub use make::Make;
 pub use migration::Migration;
 pub use proxy::{ANY_SCRIPT, On, Proxy};
+pub use sentinel::{MASTER, SentinelSetup, Sentinels};
 pub use server::{Address, Server, Setup};
+pub use tls::{Certificates, Pair, TlsServer, TlsSetup};
 
 /// How long a test waits for an event before it fails: far more than any event takes.
 pub const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);

@@ -22,6 +22,7 @@ pub enum Address {
 pub struct Setup {
     make: Make,
     tcp: bool,
+    tls: bool,
     port: Option<u16>,
     args: Vec<String>,
     config: Vec<String>,
@@ -39,6 +40,12 @@ impl Setup {
     pub fn tcp(mut self) -> Self {
         self.tcp = true;
         self
+    }
+
+    /// As [`tcp`](Self::tcp), but the port speaks only TLS.
+    pub(super) fn tls(mut self) -> Self {
+        self.tls = true;
+        self.tcp()
     }
 
     /// On this port of 127.0.0.1.
@@ -146,6 +153,7 @@ impl Server {
         Setup {
             make: Make::Local,
             tcp: false,
+            tls: false,
             port: None,
             args: Vec::new(),
             config: Vec::new(),
@@ -162,6 +170,7 @@ impl Server {
     pub fn url(&self) -> String {
         match self.address() {
             Address::Unix(path) => format!("redis+unix://{}", path.display()),
+            Address::Tcp(port) if self.setup.tls => format!("rediss://127.0.0.1:{port}"),
             Address::Tcp(port) => format!("redis://127.0.0.1:{port}"),
         }
     }
@@ -262,8 +271,12 @@ impl Server {
             vec![self.setup.make.binary().into(), self.dir.path().join("conf").into()];
         command.extend(usual.map(Into::into));
         command.push(self.dir.path().into());
-        command.extend(["--bind", "127.0.0.1", "--port", &port, "--unixsocket"].map(Into::into));
+        command.extend(["--bind", "127.0.0.1", "--unixsocket"].map(Into::into));
         command.push(self.socket().into());
+        let listen =
+            if self.setup.tls { vec!["--port", "0", "--tls-port"] } else { vec!["--port"] };
+        command.extend(listen.into_iter().map(Into::into));
+        command.push(port.into());
         command.extend(self.setup.args.iter().map(Into::into));
         command
     }
