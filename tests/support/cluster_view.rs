@@ -67,10 +67,13 @@ impl Cluster {
         views.iter().all(|view| of_those_that_run(view) && *view == views[0])
     }
 
-    /// A replica is connected to its master.
+    /// A replica has all that its master had; a master sends all its replicas what is new.
     async fn is_in_step(&self, node: usize) -> bool {
         let info: String = self.ask(node, &["INFO", "replication"]).await;
-        info.contains("role:master") || info.contains("master_link_status:up")
+        if info.contains("role:master") {
+            return info.matches("state=").count() == info.matches("state=online").count();
+        }
+        info.contains("master_link_status:up")
     }
 
     /// For those who wait in vain.
