@@ -7,6 +7,8 @@
 
 mod cluster;
 mod cluster_view;
+mod elsewhere;
+mod ground;
 mod invariants;
 mod make;
 mod migration;
@@ -19,7 +21,9 @@ mod server;
 mod tls;
 
 pub use cluster::{Cluster, ClusterSetup, Node};
-pub use invariants::{Keys, key};
+pub use elsewhere::Elsewhere;
+pub use ground::{CASES, Ground};
+pub use invariants::{Keys, key, key_in};
 pub use make::Make;
 pub use migration::Migration;
 pub use proxy::{ANY_SCRIPT, On, Proxy};
