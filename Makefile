@@ -14,6 +14,7 @@ demo: ## A tour of a minute, on a Redis of its own unless SPRAG_REDIS_URL or RED
 test: ## Run all tests; needs no running Redis, and installs redis-server if there is none
 	@scripts/need redis-server
 	@scripts/need python-peer
+	@scripts/need other-servers
 	@if cargo nextest --version >/dev/null 2>&1; then \
 		cargo test --doc --all-features && cargo nextest run --all-features; \
 	else \

@@ -5,6 +5,7 @@
 //! * `trial` is what a case holds: a store, a queue of its own, a worker, and short verbs; `steer`
 //!   has those of operators and time;
 //! * `words` are short names for what cases expect;
+//! * `elsewhere` runs the same cases on other kinds of servers;
 //! * every other module holds the facts of one topic, and names them in `cases!` at its top.
 //!
 //! Time is virtual: no case sleeps. The only real time is that of a `wait` that must find nothing.
@@ -15,6 +16,7 @@ mod support;
 #[macro_use]
 mod backend;
 mod checked;
+mod elsewhere;
 mod redis;
 mod steer;
 mod trial;

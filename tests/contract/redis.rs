@@ -2,23 +2,19 @@
 
 use crate::{
     backend::{Backend, fresh_queue},
-    support::{Keys, Server, key},
+    support::{Ground, Keys, key_in},
 };
-use redis::{AsyncCommands, aio::MultiplexedConnection};
+use redis::AsyncCommands;
 use sprag::{QueueName, RedisStore, Store, Timestamp, store::WorkerInfo};
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
 
-const QUEUES: &str = "sprag:queues";
-const WORKERS: &str = "sprag:workers";
-
-/// A server of this case's own, and the queues whose clocks it moves.
+/// Where this case stands, and the queues whose clocks it moves.
 pub(crate) struct Redis {
-    _server: Server,
+    ground: Ground,
     store: Arc<RedisStore>,
-    connection: MultiplexedConnection,
     now: Mutex<Timestamp>,
     queues: Mutex<Vec<QueueName>>,
 }
@@ -28,7 +24,9 @@ impl Redis {
         let now = self.now().await.as_millis();
         let queues = self.queues.lock().expect("queues").clone();
         for queue in queues {
-            let _: () = self.connection.clone().set(key(&queue, "clock"), now).await.expect("SET");
+            let clock = key_in(&self.ground.namespace, &queue, "clock");
+            let mut node = self.ground.node_of(&clock).await;
+            let _: () = node.set(clock, now).await.expect("SET");
         }
     }
 }
@@ -36,14 +34,14 @@ impl Redis {
 #[async_trait::async_trait]
 impl Backend for Redis {
     async fn start() -> Self {
-        let server = Server::start().await;
-        let store = RedisStore::builder(server.url()).virtual_clock().build().expect("store");
+        let ground = Ground::start().await;
+        let store = RedisStore::builder(&ground.url).namespace(ground.namespace.clone());
+        let store = store.virtual_clock().build().expect("store");
         Self {
             store: Arc::new(store),
-            connection: server.connection().await,
             now: Mutex::new(Timestamp::from_millis(1_764_500_000_000)),
             queues: Mutex::default(),
-            _server: server,
+            ground,
         }
     }
 
@@ -71,23 +69,28 @@ impl Backend for Redis {
     }
 
     async fn lose_from_list(&self, queue: &QueueName) {
-        let _: () = self.connection.clone().srem(QUEUES, queue.as_str()).await.expect("SREM");
+        let queues = format!("{}:queues", self.ground.namespace);
+        let mut node = self.ground.node_of(&queues).await;
+        let _: () = node.srem(queues, queue.as_str()).await.expect("SREM");
     }
 
     /// The list of workers is kept by Redis' own clock.
     async fn age_beats(&self, by: Duration) {
-        let mut redis = self.connection.clone();
-        let entries: Vec<(String, String)> = redis.hgetall(WORKERS).await.expect("HGETALL");
+        let workers = format!("{}:workers", self.ground.namespace);
+        let mut redis = self.ground.node_of(&workers).await;
+        let entries: Vec<(String, String)> = redis.hgetall(&workers).await.expect("HGETALL");
         for (id, entry) in entries {
             let mut info: WorkerInfo = serde_json::from_str(&entry).expect("an entry");
             let millis = u64::try_from(by.as_millis()).expect("short");
             info.seen_at = Timestamp::from_millis(info.seen_at.as_millis() - millis);
             let entry = serde_json::to_string(&info).expect("JSON");
-            let _: () = redis.hset(WORKERS, id, entry).await.expect("HSET");
+            let _: () = redis.hset(&workers, id, entry).await.expect("HSET");
         }
     }
 
     async fn look_behind(&self, queue: &QueueName) {
-        Keys::read(&mut self.connection.clone(), queue).await.check();
+        let namespace = &self.ground.namespace;
+        let mut node = self.ground.node_of(&key_in(namespace, queue, "meta")).await;
+        Keys::read_in(&mut node, namespace, queue).await.check();
     }
 }

@@ -18,7 +18,8 @@ impl Pair {
     /// Everything that either store shows is equal, and Redis' keys are sound.
     pub(crate) async fn look(&self) -> Result<(), String> {
         let keys = async {
-            let keys = Keys::read(&mut self.redis.clone(), &self.queue).await;
+            let mut node = self.ground.node_of(&self.key("meta")).await;
+            let keys = Keys::read_in(&mut node, &self.ground.namespace, &self.queue).await;
             let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| keys.check()));
             checked.map_err(|_| "Redis' keys are unsound: see above".to_owned())
         };

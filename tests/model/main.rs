@@ -4,6 +4,7 @@
 //! * `jobs` and `steps` say what may be done, over so few names that they collide all the time: all
 //!   that can be done, and in a second run only what moves jobs about;
 //! * `pair` holds the two stores and does a step on both; `look` compares what can be seen;
+//! * `elsewhere` does the same on other kinds of servers, for a shorter time;
 //! * `found` has what went wrong once, by name.
 //!
 //! `SPRAG_MODEL_SEQUENCES` is the number of sequences, `SPRAG_MODEL_SEED` where the random numbers
@@ -12,6 +13,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod elsewhere;
 mod found;
 mod jobs;
 mod look;

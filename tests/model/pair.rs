@@ -3,9 +3,9 @@
 use crate::{
     jobs::{Job, fingerprint, id, ids, ms},
     steps::{Call, Lost, Pick, Set, Step},
-    support::{ANY_SCRIPT, Proxy, Server, key},
+    support::{ANY_SCRIPT, Ground, Proxy, key_in},
 };
-use redis::{AsyncCommands, aio::MultiplexedConnection};
+use redis::AsyncCommands;
 use sprag::{
     Envelope, Fence, JobId, ManualClock, MemoryStore, QueueName, RedisStore, Store, StoreError,
     Timestamp, WorkerId,
@@ -22,11 +22,17 @@ const LOOK_EVERY: usize = 6;
 
 /// What all sequences share.
 pub(crate) struct Rig {
-    server: Server,
-    proxy: Arc<Proxy>,
-    redis: MultiplexedConnection,
+    ground: Arc<Ground>,
     direct: RedisStore,
-    proxied: RedisStore,
+    broken: Option<Broken>,
+}
+
+/// The store behind a proxy that loses answers. There is none in front of a cluster, of sentinels and of
+/// TLS: there no answer is lost.
+#[derive(Clone)]
+struct Broken {
+    proxy: Arc<Proxy>,
+    store: RedisStore,
 }
 
 /// Both stores with the same queue.
@@ -34,9 +40,8 @@ pub(crate) struct Pair {
     pub(crate) memory: Arc<MemoryStore>,
     pub(crate) store: RedisStore,
     pub(crate) queue: QueueName,
-    pub(crate) redis: MultiplexedConnection,
-    proxied: RedisStore,
-    proxy: Arc<Proxy>,
+    pub(crate) ground: Arc<Ground>,
+    broken: Option<Broken>,
     clock: ManualClock,
     /// Every job that was ever handed over.
     once: Vec<Held>,
@@ -44,11 +49,16 @@ pub(crate) struct Pair {
 
 impl Rig {
     pub(crate) async fn start() -> Self {
-        let server = Server::start().await;
-        let proxy = Arc::new(Proxy::in_front_of(&server).await);
-        let redis = server.connection().await;
-        let (direct, proxied) = (store(&server.url()), store(&proxy.url()));
-        Self { server, proxy, redis, direct, proxied }
+        let ground = Arc::new(Ground::start().await);
+        let direct = store(&ground, &ground.url);
+        let broken = match ground.address() {
+            Some(address) => {
+                let proxy = Arc::new(Proxy::to(address).await);
+                Some(Broken { store: store(&ground, &proxy.url()), proxy })
+            }
+            None => None,
+        };
+        Self { ground, direct, broken }
     }
 
     /// Does the steps one after another, on a queue that nobody else uses.
@@ -59,9 +69,8 @@ impl Rig {
             memory: Arc::new(MemoryStore::with_clock(clock.clone())),
             store: self.direct.clone(),
             queue,
-            redis: self.redis.clone(),
-            proxied: self.proxied.clone(),
-            proxy: self.proxy.clone(),
+            ground: self.ground.clone(),
+            broken: self.broken.clone(),
             clock,
             once: Vec::new(),
         };
@@ -74,7 +83,7 @@ impl Rig {
     async fn walk(&self, pair: &mut Pair, steps: &[Step]) -> Result<(), String> {
         for (number, step) in steps.iter().enumerate() {
             if step.call == Call::NewStore {
-                pair.store = store(&self.server.url());
+                pair.store = store(&self.ground, &self.ground.url);
             }
             let last = number + 1 == steps.len();
             let done = match pair.step(step).await {
@@ -88,8 +97,9 @@ impl Rig {
     }
 }
 
-fn store(url: &str) -> RedisStore {
-    RedisStore::builder(url).virtual_clock().build().expect("store")
+fn store(ground: &Ground, url: &str) -> RedisStore {
+    let store = RedisStore::builder(url).namespace(ground.namespace.clone());
+    store.virtual_clock().build().expect("store")
 }
 
 /// Both stores said the same.
@@ -111,7 +121,7 @@ macro_rules! both {
             let $store = $pair.breaking($lost);
             $call.await
         };
-        $pair.proxy.disarm();
+        $pair.mend();
         same("the answer", &memory, &redis)?;
         memory
     }};
@@ -123,25 +133,38 @@ impl Pair {
     }
 
     async fn set_clock(&mut self) {
-        let clock = key(&self.queue, "clock");
-        let _: () = self.redis.set(clock, self.now().as_millis()).await.expect("SET");
+        let clock = self.key("clock");
+        let mut node = self.ground.node_of(&clock).await;
+        let _: () = node.set(clock, self.now().as_millis()).await.expect("SET");
     }
 
     /// So that the server does not fill up.
     async fn forget(&mut self) {
         let _: Result<(), StoreError> = self.store.delete_queue(&self.queue, true).await;
-        let _: () = self.redis.del(key(&self.queue, "clock")).await.expect("DEL");
+        let clock = self.key("clock");
+        let _: () = self.ground.node_of(&clock).await.del(clock).await.expect("DEL");
+    }
+
+    pub(crate) fn key(&self, name: &str) -> String {
+        key_in(&self.ground.namespace, &self.queue, name)
     }
 
     /// The store to call, with the fault armed for it.
     fn breaking(&self, lost: Option<(Lost, u64)>) -> &RedisStore {
-        let Some((how, calls)) = lost else { return &self.store };
-        let fault = self.proxy.on(ANY_SCRIPT).after(calls);
+        let (Some((how, calls)), Some(broken)) = (lost, &self.broken) else { return &self.store };
+        let fault = broken.proxy.on(ANY_SCRIPT).after(calls);
         match how {
             Lost::Closed => fault.drop_reply(),
             Lost::Reset => fault.reset_reply(),
         }
-        &self.proxied
+        &broken.store
+    }
+
+    /// Nothing is lost any more.
+    fn mend(&self) {
+        if let Some(broken) = &self.broken {
+            broken.proxy.disarm();
+        }
     }
 
     async fn step(&mut self, Step { call, lost }: &Step) -> Result<(), String> {
@@ -194,7 +217,9 @@ impl Pair {
             }
             Call::FlushScripts => {
                 let flush = redis::cmd("SCRIPT").arg("FLUSH").to_owned();
-                let _: () = flush.query_async(&mut self.redis).await.expect("SCRIPT FLUSH");
+                for mut node in self.ground.nodes() {
+                    let _: () = flush.query_async(&mut node).await.expect("SCRIPT FLUSH");
+                }
             }
             Call::NewStore => {}
             of_holder => self.settle(of_holder, lost).await?,
@@ -260,7 +285,7 @@ impl Pair {
         fastrand::seed(seed);
         let redis = self.breaking(lost).sweep(&self.queue, pace).await;
         fastrand::seed(afterwards);
-        self.proxy.disarm();
+        self.mend();
         if lost.is_none() {
             return same("the answer", &memory, &redis);
         }

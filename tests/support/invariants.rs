@@ -1,12 +1,17 @@
 //! What holds of a queue's keys at any moment, whatever was done.
 
 use redis::{Value, aio::MultiplexedConnection, from_redis_value};
-use sprag::QueueName;
+use sprag::{Namespace, QueueName};
 use std::collections::{HashMap, HashSet};
 
 /// A key of a queue.
 pub fn key(queue: &QueueName, name: &str) -> String {
-    format!("sprag:{{{queue}}}:{name}")
+    key_in(&Namespace::default(), queue, name)
+}
+
+/// A key of a queue in a namespace.
+pub fn key_in(namespace: &Namespace, queue: &QueueName, name: &str) -> String {
+    format!("{namespace}:{{{queue}}}:{name}")
 }
 
 /// All that a queue has, read in one transaction: calls of other tasks may go on meanwhile.
@@ -58,16 +63,26 @@ fn token_and_id(entry: &str) -> (&str, &str) {
 
 impl Keys {
     pub async fn read(connection: &mut MultiplexedConnection, queue: &QueueName) -> Self {
+        Self::read_in(connection, &Namespace::default(), queue).await
+    }
+
+    /// Of a namespace; in a cluster, from the node that has the queue.
+    pub async fn read_in(
+        connection: &mut MultiplexedConnection,
+        namespace: &Namespace,
+        queue: &QueueName,
+    ) -> Self {
+        let key = |name: &str| key_in(namespace, queue, name);
         let mut all = redis::pipe();
         all.atomic();
         for lane in 0..10 {
-            all.lrange(key(queue, &format!("pending:{lane}")), 0, -1);
+            all.lrange(key(&format!("pending:{lane}")), 0, -1);
         }
         for name in ZSETS {
-            all.zrange(key(queue, name), 0, -1);
+            all.zrange(key(name), 0, -1);
         }
         for name in HASHES {
-            all.hgetall(key(queue, name));
+            all.hgetall(key(name));
         }
         let values: Vec<Value> = all.query_async(connection).await.expect("read");
         let mut values = values.into_iter();

@@ -5,15 +5,31 @@
 #![allow(dead_code, unused_imports, reason = "each test crate uses a part of it")]
 #![allow(unreachable_pub, reason = "a test crate has no outside; `pub` marks what tests call")]
 
+mod cluster;
+mod cluster_view;
+mod elsewhere;
+mod ground;
 mod invariants;
+mod make;
+mod migration;
 mod monitor;
+mod process;
 mod proxy;
 pub mod resp;
+mod sentinel;
 mod server;
+mod tls;
 
-pub use invariants::{Keys, key};
+pub use cluster::{Cluster, ClusterSetup, Node};
+pub use elsewhere::Elsewhere;
+pub use ground::{CASES, Ground};
+pub use invariants::{Keys, key, key_in};
+pub use make::Make;
+pub use migration::Migration;
 pub use proxy::{ANY_SCRIPT, On, Proxy};
-pub use server::{Address, Server};
+pub use sentinel::{MASTER, SentinelSetup, Sentinels};
+pub use server::{Address, Server, Setup};
+pub use tls::{Certificates, Pair, TlsServer, TlsSetup};
 
 /// How long a test waits for an event before it fails: far more than any event takes.
 pub const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);

@@ -45,9 +45,14 @@ pub struct Proxy {
 
 impl Proxy {
     pub async fn in_front_of(server: &Server) -> Self {
+        Self::to(server.address()).await
+    }
+
+    /// In front of whoever listens there.
+    pub async fn to(upstream: Address) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("a bound address");
-        let shared = Arc::new(Shared::new(server.address()));
+        let shared = Arc::new(Shared::new(upstream));
         let (accepting, orders) = watch::channel(true);
         let (state, listening) = watch::channel(true);
         let stop = CancellationToken::new();

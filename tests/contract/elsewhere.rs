@@ -1,0 +1,46 @@
+//! The same suite on other servers than this machine's: other makes, a cluster, behind sentinels, over
+//! TLS. Every case has a namespace of its own there.
+
+use crate::support::{Cluster, Elsewhere, Make, Sentinels, Server, TlsServer};
+
+/// All cases on Redis.
+const CASES: &str = "::redis::";
+/// So many there are at least.
+const MANY: usize = 600;
+
+async fn of_make(make: Make) {
+    let Some(make) = make.if_here() else { return };
+    let server = Server::setup().make(make).tcp().start().await;
+    Elsewhere::server(&server).passes(CASES, MANY).await;
+}
+
+#[tokio::test]
+async fn redis_8_2() {
+    of_make(Make::Redis8).await;
+}
+
+#[tokio::test]
+async fn valkey_9() {
+    of_make(Make::Valkey9).await;
+}
+
+#[tokio::test]
+#[ignore = "the library does not know the scheme yet"]
+async fn cluster() {
+    let cluster = Cluster::start(3, 0).await;
+    Elsewhere::cluster(&cluster).passes(CASES, MANY).await;
+}
+
+#[tokio::test]
+#[ignore = "the library does not know the scheme yet"]
+async fn sentinels() {
+    let all = Sentinels::start().await;
+    Elsewhere::sentinels(&all).await.passes(CASES, MANY).await;
+}
+
+#[tokio::test]
+#[ignore = "the library does not know the scheme yet"]
+async fn tls() {
+    let server = TlsServer::setup().asks_clients().start().await;
+    Elsewhere::tls(&server).passes(CASES, MANY).await;
+}
