@@ -120,7 +120,7 @@ impl Inner {
         let mut cmd = self.command(script, queue, rare, args);
         let mut pauses = Pauses::within(budget);
         loop {
-            let answer = match self.send(script, &cmd).await {
+            let answer = match self.send_admitted(verb, queue, &cmd).await {
                 Ok(answer) => answer,
                 Err(fault) => {
                     pauses.before_repeat(fault).await?;
@@ -165,7 +165,7 @@ impl Inner {
         }
     }
 
-    fn command(
+    pub(super) fn command(
         &self,
         script: &Script,
         queue: &QueueName,
@@ -183,7 +183,18 @@ impl Inner {
         cmd
     }
 
-    async fn send(&self, script: &Script, cmd: &Cmd) -> Result<Value, Fault> {
+    async fn send_admitted(
+        &self,
+        verb: Verb,
+        queue: &QueueName,
+        cmd: &Cmd,
+    ) -> Result<Value, Fault> {
+        // Every time: it may be another connection, and another user's rights, than at the last try.
+        self.admitted(verb, queue).await?;
+        self.send(self.scripts.get(verb), cmd).await
+    }
+
+    pub(super) async fn send(&self, script: &Script, cmd: &Cmd) -> Result<Value, Fault> {
         match self.link.send(cmd).await {
             Err(fault) if fault.no_script => {}
             answer => return answer,

@@ -1,9 +1,10 @@
 //! The store on Redis: every change of a job's state is one Lua script.
 //!
 //! `scripts` puts them together, `call` makes a call with its repeats, `decode` reads the answers,
-//! `fault` reads the errors, `connection` holds the connections, `listen` hears what is published,
-//! `doctor` looks for what is wrong.
+//! `fault` reads the errors, `connection` holds the connections, `access` asks what the user may do,
+//! `schema` how keys are laid out, `listen` hears what is published, `doctor` looks for what is wrong.
 
+mod access;
 mod call;
 mod connection;
 mod decode;
@@ -13,13 +14,16 @@ mod keys;
 mod listen;
 mod listing;
 mod registry;
+mod schema;
 mod scripts;
 mod verbs;
 
+pub use access::Role;
 pub use doctor::{Doctor, Examined, Finding, Severity};
 
 use super::{Held, Outcomes};
 use crate::model::{Envelope, JobId, Namespace, QueueName, StoreError, When, millis, record};
+use access::{Admitted, user_of};
 use call::{Call, CallerPool, RareCalls};
 use redis::{Cmd, Value};
 use scripts::{Clock, Scripts, Verb};
@@ -59,6 +63,9 @@ struct Inner {
     pool: CallerPool,
     rare: RareCalls,
     registered: Mutex<HashSet<QueueName>>,
+    admitted: Admitted,
+    /// As the URL names it, to tell who may not do what.
+    user: String,
 }
 
 impl std::fmt::Debug for Scripts {
@@ -137,6 +144,8 @@ impl RedisStoreBuilder {
             pool: CallerPool::default(),
             rare: RareCalls::default(),
             registered: Mutex::default(),
+            admitted: Admitted::default(),
+            user: user_of(&self.url),
         })))
     }
 }
@@ -225,6 +234,8 @@ impl Inner {
             pool: CallerPool::default(),
             rare: RareCalls::default(),
             registered: Mutex::default(),
+            admitted: Admitted::default(),
+            user: self.user.clone(),
         }
     }
 }
