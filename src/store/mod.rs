@@ -16,7 +16,9 @@ pub use durability::Durability;
 pub use events::{Channel, Event, Events, Wish};
 pub use memory::{ManualClock, MemoryStore};
 pub use operate::{Operation, Setting};
-pub use redis::{Callers, Doctor, Examined, Finding, RedisStore, RedisStoreBuilder, Severity};
+pub use redis::{
+    Callers, Doctor, Examined, Finding, RedisStore, RedisStoreBuilder, Role, Severity,
+};
 pub(crate) use registry::BEAT;
 pub use registry::{RunningJob, WorkerInfo, WorkerState};
 pub use settle::{Archive, ArchiveReason, Complete, Held, MAX_ERROR, MAX_RESULT, Retry, Snooze};

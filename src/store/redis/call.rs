@@ -156,7 +156,7 @@ impl Inner {
         let mut cmd = self.command(script, queue, rare, args);
         let mut pauses = Pauses::within(budget);
         loop {
-            let reply = match self.send(via, script, &cmd).await {
+            let reply = match self.send_admitted(via, verb, queue, &cmd).await {
                 Ok(reply) => reply,
                 Err(fault) => {
                     pauses.before_repeat(fault).await?;
@@ -201,7 +201,7 @@ impl Inner {
         }
     }
 
-    fn command(
+    pub(super) fn command(
         &self,
         script: &Script,
         queue: &QueueName,
@@ -219,7 +219,19 @@ impl Inner {
         cmd
     }
 
-    async fn send(&self, via: Via, script: &Script, cmd: &Cmd) -> Result<Reply, Fault> {
+    async fn send_admitted(
+        &self,
+        via: Via,
+        verb: Verb,
+        queue: &QueueName,
+        cmd: &Cmd,
+    ) -> Result<Reply, Fault> {
+        // Every time: it may be another connection, and another user's rights, than at the last try.
+        self.admitted(verb, queue).await?;
+        self.send(via, self.scripts.get(verb), cmd).await
+    }
+
+    pub(super) async fn send(&self, via: Via, script: &Script, cmd: &Cmd) -> Result<Reply, Fault> {
         match self.send_via(via, cmd).await {
             Err(fault) if fault.no_script => {}
             reply => return reply,
@@ -249,7 +261,7 @@ impl Inner {
 
 /// Which connection a script goes by.
 #[derive(Clone, Copy)]
-enum Via {
+pub(super) enum Via {
     /// The shared one: short calls, many at once.
     Shared,
     /// One of the pool: long calls, which would hold up the others behind them.

@@ -36,6 +36,11 @@ impl Fault {
         matches!(self.error, StoreError::Unavailable(_))
     }
 
+    /// The user may not run the command, or not on this key.
+    pub(super) fn is_forbidden(&self) -> bool {
+        matches!(&self.error, StoreError::Backend(why) if why.contains("NOPERM"))
+    }
+
     /// Says which server it is about: an address has no secrets.
     pub(super) fn at(mut self, server: impl std::fmt::Display) -> Self {
         if let StoreError::Unavailable(why) | StoreError::Backend(why) = &mut self.error {

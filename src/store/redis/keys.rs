@@ -72,6 +72,16 @@ pub(super) fn queues(namespace: &Namespace) -> String {
     format!("{namespace}:queues")
 }
 
+/// A pattern for the keys of all queues.
+pub(super) fn any_queue(namespace: &Namespace) -> String {
+    format!("{namespace}:{{*}}:*")
+}
+
+/// The version of the namespace's layout.
+pub(super) fn schema(namespace: &Namespace) -> String {
+    format!("{namespace}:schema")
+}
+
 /// The hash of the namespace's workers.
 pub(super) fn workers(namespace: &Namespace) -> String {
     format!("{namespace}:workers")

@@ -22,6 +22,9 @@ impl Inner {
         let listed = !made && self.plain(&on_list("SISMEMBER")).await? == Value::Int(1);
         if !listed {
             self.plain(&on_list("SADD")).await?;
+            if made {
+                self.say_layout().await?;
+            }
         }
         known().insert(queue.clone());
         Ok(())

@@ -1,9 +1,11 @@
 //! The store on Redis: every change of a job's state is one Lua script.
 //!
 //! `scripts` puts them together, `call` makes a call with its repeats, `decode` reads the answers,
-//! `fault` reads the errors, `connection` holds the connections, `durable` asks what is kept, `listen` hears what is published,
+//! `fault` reads the errors, `connection` holds the connections, `access` asks what the user may do,
+//! `schema` how keys are laid out, `durable` what is kept elsewhere, `listen` hears what is published,
 //! `doctor` looks for what is wrong.
 
+mod access;
 mod call;
 mod connection;
 mod decode;
@@ -14,11 +16,13 @@ mod keys;
 mod listen;
 mod listing;
 mod registry;
+mod schema;
 mod scripts;
 mod verbs;
 #[cfg(feature = "cluster")]
 mod waits;
 
+pub use access::Role;
 pub use doctor::{Doctor, Examined, Finding, Severity};
 
 use super::{Durability, Held, Outcomes};
@@ -26,6 +30,7 @@ use crate::model::{
     Envelope, JobId, Namespace, QueueName, StoreError, When, checked as checked_duration, millis,
     record,
 };
+use access::Admitted;
 use call::{Call, CallerPool, Pauses, RareCalls, Reply};
 use connection::{Connections, Target};
 use redis::{Cmd, Value};
@@ -69,6 +74,9 @@ struct Inner {
     pool: CallerPool,
     rare: RareCalls,
     registered: Mutex<HashSet<QueueName>>,
+    /// Who the server is told that it is.
+    user: String,
+    admitted: Admitted,
     /// The generation of connections on which the server could tell what is on its disk.
     synced: AtomicU64,
     #[cfg(feature = "cluster")]
@@ -191,6 +199,8 @@ impl RedisStoreBuilder {
             pool: CallerPool::default(),
             rare: RareCalls::default(),
             registered: Mutex::default(),
+            user: target.user().to_owned(),
+            admitted: Admitted::default(),
             synced: AtomicU64::new(0),
             #[cfg(feature = "cluster")]
             waits: waits::Waits::default(),
@@ -304,6 +314,8 @@ impl Inner {
             pool: CallerPool::default(),
             rare: RareCalls::default(),
             registered: Mutex::default(),
+            user: self.user.clone(),
+            admitted: Admitted::default(),
             synced: AtomicU64::new(0),
             #[cfg(feature = "cluster")]
             waits: waits::Waits::default(),

@@ -28,10 +28,16 @@ macro_rules! verbs {
         const SOURCES: &[(&str, &str)] = sources!($($name)*);
         /// How many there are.
         pub(super) const VERBS: usize = SOURCES.len();
+
+        impl Verb {
+            /// All there are.
+            pub(super) const ALL: &[Self] = &[$(Self::$verb),*];
+        }
     };
 }
 
 verbs! {
+    Access "access",
     Archive "archive",
     Claim "claim",
     Complete "complete",

@@ -133,3 +133,6 @@ pub(super) async fn check(
     }
     Ok(facts)
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@ use super::{
     pool::{self, Pool},
 };
 use crate::store::redis::fault::Fault;
+use futures_util::FutureExt;
 use redis::{
     AsyncConnectionConfig, Cmd, RedisResult, Value,
     aio::{MultiplexedConnection, PubSub},
@@ -225,7 +226,7 @@ impl Link {
         let idle = lock(&self.idle_waiters).pop();
         let mut connection = match idle {
             Some(connection) => connection,
-            None => Box::pin(self.way.dial(None)).await?,
+            None => self.way.dial(None).boxed().await?,
         };
         let sent = connection.send_packed_command(cmd);
         let answer = timeout(block + WATCHDOG, sent)
@@ -254,7 +255,7 @@ impl Link {
             return Ok((connection.clone(), shared.number));
         }
         // Rare, and large: not a part of every call's future.
-        let connection = Box::pin(self.connect()).await?;
+        let connection = self.connect().boxed().await?;
         shared.connection = Some(connection.clone());
         shared.number += 1;
         self.settings.made.fetch_add(1, Ordering::Release);

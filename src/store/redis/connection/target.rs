@@ -263,6 +263,11 @@ impl Target {
         Ok(())
     }
 
+    /// Who asks.
+    pub(crate) fn user(&self) -> &str {
+        self.login.user.as_deref().unwrap_or("default")
+    }
+
     fn is_sentinel(&self) -> bool {
         matches!(self.topology, Topology::Sentinel(_))
     }
@@ -331,3 +336,6 @@ fn server(text: &str, default: u16) -> Result<Server, StoreError> {
     }
     Ok(Server::Tcp(host, port))
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,8 +20,7 @@ macro_rules! words {
         pub(super) enum Word { $($word,)* }
 
         impl Word {
-            #[cfg(test)]
-            pub(super) const ALL: &[&str] = &[$($text),*];
+            pub(in crate::store::redis) const ALL: &[&str] = &[$($text),*];
 
             fn of(text: &str) -> Option<Self> {
                 match text { $($text => Some(Self::$word),)* _ => None }

@@ -1,6 +1,7 @@
 //! Judges what the server says of itself. No I/O.
 
 use super::{Finding, server::Facts};
+use crate::store::Role;
 
 /// More jobs than this in a queue: moving its slot blocks the server for a second.
 const HUGE: u64 = 150_000;
@@ -164,22 +165,32 @@ fn work(facts: &Facts, found: &mut Vec<Finding>) {
 }
 
 fn user(facts: &Facts, found: &mut Vec<Finding>) {
-    match &facts.refused {
-        Some(refused) if refused.is_empty() => {}
-        Some(refused) => {
-            let message = format!("user {} may not run {}", facts.user, refused.join(" "));
-            found.push(Finding::new("acl", message));
-        }
-        None => {
-            let message = format!("user {} may not run ACL DRYRUN", facts.user);
-            found.push(Finding::new("acl_unknown", message));
-        }
+    let Some(lacking) = &facts.lacking else {
+        let message = format!("what user {} may run is not told", facts.user);
+        found.push(Finding::new("acl_unknown", message));
+        return;
+    };
+    // The doctor is an operator; what else the user is not there for is no fault.
+    if lacking.iter().any(|(role, _)| *role == Role::Operator) {
+        let of = |(role, lack): &(Role, Vec<String>)| format!("as {role} {}", lack.join(" "));
+        let lack: Vec<_> = lacking.iter().map(of).collect();
+        let message = format!("user {} may not run {}", facts.user, lack.join("; "));
+        found.push(Finding::new("acl", message));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn lacking(role: Role) -> Option<Vec<(Role, Vec<String>)>> {
+        Some(vec![(role, vec!["EVALSHA".to_owned()])])
+    }
+
+    #[test]
+    fn an_operator_need_not_be_able_to_work() {
+        assert!(checks(&Facts { lacking: lacking(Role::Worker), ..healthy() }).is_empty());
+    }
 
     fn healthy() -> Facts {
         let info = [
@@ -199,7 +210,7 @@ mod tests {
         Facts {
             info: info.map(owned).into(),
             config: config.map(owned).into(),
-            refused: Some(Vec::new()),
+            lacking: Some(Vec::new()),
             slow_scripts: Some(0),
             ..Facts::default()
         }
@@ -247,8 +258,8 @@ mod tests {
             (Facts { clock_ahead: -5_001, ..healthy() }, "clock"),
             (Facts { ping: 5_001, ..healthy() }, "latency"),
             (Facts { slow_scripts: Some(1), ..healthy() }, "slowlog"),
-            (Facts { refused: None, ..healthy() }, "acl_unknown"),
-            (Facts { refused: Some(vec!["EVALSHA".to_owned()]), ..healthy() }, "acl"),
+            (Facts { lacking: None, ..healthy() }, "acl_unknown"),
+            (Facts { lacking: lacking(Role::Operator), ..healthy() }, "acl"),
         ] {
             assert_eq!(checks(&facts), [expected]);
         }

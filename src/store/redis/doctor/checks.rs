@@ -83,8 +83,8 @@ checks! {
     "clock" Warn false "times that clients compute, such as deadlines, are off by that; a failover to a server whose clock is behind holds fences back" "run NTP on all machines";
     "latency" Note false "every call takes at least so long" "look at the network, and at SLOWLOG for commands of others";
     "slowlog" Note false "scripts took longer than 10 ms: other clients waited" "look at SLOWLOG GET; smaller batches, smaller payloads";
-    "acl" Fail false "this user may not run commands that scripts need" "ACL SETUSER: +@read +@write +@scripting +@pubsub +@connection +time +info, ~<namespace>:* and &<namespace>:*";
-    "acl_unknown" Note false "this user may not ask what he may" "as an administrator: ACL DRYRUN <user> EVALSHA …";
+    "acl" Fail false "this user may not run commands that an operator needs: calls are refused" "give it the rules that sprag acl operator prints, or those of what it is there for";
+    "acl_unknown" Note false "the server cannot tell a script what its user may run" "as an administrator: ACL DRYRUN <user> EVALSHA …";
     "huge_queue" Note false "moving this queue's slot blocks the server for seconds, and may fail" "drain the queue before you move slots; spread work over several queues";
     "clients" Warn false "soon nobody can connect" "raise maxclients, or find who opens so many connections";
     "unknown" Warn false "this sprag does not know the finding" "use the newest sprag";

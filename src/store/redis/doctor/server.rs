@@ -3,7 +3,7 @@
 use super::{Doctor, Finding, Inner, advice};
 use crate::{
     model::{QueueName, StoreError},
-    store::redis::keys::KeyWriter,
+    store::redis::access::Role,
 };
 use redis::{Cmd, FromRedisValue, Value, from_redis_value};
 use std::{
@@ -12,47 +12,6 @@ use std::{
 };
 
 const PINGS: usize = 10;
-/// What scripts and the library run, each with arguments as many as it needs.
-const COMMANDS: &[&str] = &[
-    "BLPOP key 1",
-    "EVALSHA x 0",
-    "EXISTS key",
-    "HDEL key a",
-    "HEXISTS key a",
-    "HGET key a",
-    "HINCRBY key a 1",
-    "HKEYS key",
-    "HLEN key",
-    "HMGET key a",
-    "HSCAN key 0",
-    "HSET key a b",
-    "LLEN key",
-    "LPUSH key a",
-    "LRANGE key 0 1",
-    "LTRIM key 0 1",
-    "PING",
-    "PUBLISH channel a",
-    "RPUSH key a",
-    "SADD queues a",
-    "SCRIPT LOAD a",
-    "SISMEMBER queues a",
-    "SMEMBERS queues",
-    "SREM queues a",
-    "SUBSCRIBE channel",
-    "TIME",
-    "UNLINK key",
-    "ZADD key 1 a",
-    "ZCARD key",
-    "ZCOUNT key 0 1",
-    "ZMSCORE key a",
-    "ZRANGE key 0 1",
-    "ZRANGEBYSCORE key 0 1",
-    "ZRANK key a",
-    "ZREM key a",
-    "ZSCAN key 0",
-    "ZSCORE key a",
-];
-
 /// What was read.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
@@ -68,8 +27,8 @@ pub(super) struct Facts {
     pub(super) ping: u64,
     /// Entries of the slow log that are scripts over 10 ms.
     pub(super) slow_scripts: Option<usize>,
-    /// Commands that are refused; none: it may not be asked.
-    pub(super) refused: Option<Vec<String>>,
+    /// By role, commands that the user may not run; none: the server does not tell.
+    pub(super) lacking: Option<Vec<(Role, Vec<String>)>>,
     pub(super) user: String,
     /// Queues and how many jobs they hold.
     pub(super) queues: Vec<(String, u64)>,
@@ -109,27 +68,21 @@ impl Inner {
         }
     }
 
-    async fn refused(&self, user: &str) -> Result<Option<Vec<String>>, StoreError> {
-        let queue = QueueName::new("doctor")?;
-        let mut refused = Vec::new();
-        for command in COMMANDS {
-            let mut dry_run = redis::cmd("ACL");
-            dry_run.arg("DRYRUN").arg(user);
-            for word in command.split(' ') {
-                match word {
-                    "key" => dry_run.arg(KeyWriter::new(&self.namespace, &queue).key("jobs")),
-                    "queues" => dry_run.arg(format!("{}:queues", self.namespace)),
-                    "channel" => dry_run.arg(format!("{}:done", self.namespace)),
-                    word => dry_run.arg(word),
-                };
+    /// Of each role what the user may not run; none: the server does not tell.
+    async fn lacking(&self) -> Result<Option<Vec<(Role, Vec<String>)>>, StoreError> {
+        let refused = match self.refused(&Role::ALL, &QueueName::new("doctor")?).await {
+            Ok(Some(refused)) => refused,
+            Ok(None) => return Ok(None),
+            Err(fault) if fault.may_pass() => return Err(fault.error),
+            // Not even a script may be called.
+            Err(fault) if fault.is_forbidden() => {
+                let lack = |role| (role, vec!["EVALSHA or SCRIPT LOAD".to_owned()]);
+                return Ok(Some(Role::ALL.map(lack).into()));
             }
-            match self.maybe::<Value>(&dry_run).await? {
-                None => return Ok(None),
-                Some(Value::Okay) => {}
-                Some(_) => refused.extend(command.split(' ').next().map(str::to_owned)),
-            }
-        }
-        Ok(Some(refused))
+            Err(fault) => return Err(fault.error),
+        };
+        let of = |role: Role| (role, role.missing(&refused));
+        Ok(Some(Role::ALL.map(of).into_iter().filter(|(_, lack)| !lack.is_empty()).collect()))
     }
 
     async fn facts(&self) -> Result<Facts, StoreError> {
@@ -164,8 +117,8 @@ impl Inner {
         };
         facts.slow_scripts = slow.map(|slow| slow.iter().filter(is_script).count());
         let user: Option<String> = self.maybe(redis::cmd("ACL").arg("WHOAMI")).await?;
-        facts.user = user.unwrap_or_else(|| "default".to_owned());
-        facts.refused = self.refused(&facts.user).await?;
+        facts.user = user.unwrap_or_else(|| self.user.clone());
+        facts.lacking = self.lacking().await?;
         Ok(facts)
     }
 }
