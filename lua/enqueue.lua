@@ -15,9 +15,8 @@ local answers, expiry, jobs, meta, wake, scheduled, retry, active, completed, ar
 
 if kept then
   -- WAIT speaks for the writes of its own connection: who asks on another one than before has to
-  -- write there, too. The first command is one that a full memory does not forbid.
+  -- write there, too.
   if find(ARGV[4], ' durable', 1, true) then
-    call('HDEL', answers, '')
     call('HSET', answers, ARGV[1], kept_before)
   end
   return kept
