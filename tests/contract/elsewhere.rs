@@ -4,9 +4,9 @@
 use crate::support::{Cluster, Elsewhere, Make, Sentinels, Server, TlsServer};
 
 /// All cases on Redis.
-const CASES: &str = "::redis::";
+pub(crate) const CASES: &str = "::redis::";
 /// So many there are at least.
-const MANY: usize = 600;
+pub(crate) const MANY: usize = 600;
 
 async fn of_make(make: Make) {
     let Some(make) = make.if_here() else { return };

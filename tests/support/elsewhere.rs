@@ -70,9 +70,12 @@ impl Elsewhere {
     }
 }
 
-/// What the failed cases had to say.
-fn failures(said: &str) -> &str {
-    said.split_once("\nfailures:\n").map_or(said, |(_, failures)| failures)
+/// What the first of the failed cases had to say.
+fn failures(said: &str) -> String {
+    let failures = said.split_once("\nfailures:\n").map_or(said, |(_, failures)| failures);
+    let shown: Vec<&str> = failures.lines().take(100).collect();
+    let result = said.lines().rfind(|line| line.starts_with("test result"));
+    format!("{}\n…\n{}", shown.join("\n"), result.unwrap_or("it ended before its time"))
 }
 
 /// Of `test result: ok. 12 passed; …`.
