@@ -1,7 +1,8 @@
 -- enqueue: admits jobs, one by one or all or nothing, judged in order, seeing earlier ones.
 -- KEYS: answers expiry jobs meta wake pending:4
 -- RARE KEYS: answers expiry jobs meta wake scheduled retry active completed archived cancelled quarantined unique seen quarantine ghosts pending:0..9
--- ARGV: caller seq budget, each|atomic, then per job: id, options, record. Options: '' or
+-- ARGV: caller seq budget, each|atomic (and ` durable`: see below), then per job: id, options,
+--       record. Options: '' or
 --       ` due=<ms>|+<ms>` and ` replace=<field,…>`, each with a space before it
 -- Reply: text: n PENDING | n SCHEDULED | 1 EXISTING state|GONE | n CONFLICT | 1 INVALID field
 --        | 1 QUARANTINED fingerprint | 1 DUPLICATE id replaced | 1 BACKPRESSURE limit current
@@ -13,10 +14,16 @@ local answers, expiry, jobs, meta, wake, scheduled, retry, active, completed, ar
   quarantined, unique, seen, quarantine, ghosts = unpack(KEYS)
 
 if kept then
+  -- WAIT speaks for the writes of its own connection: who asks on another one than before has to
+  -- write there, too. The first command is one that a full memory does not forbid.
+  if find(ARGV[4], ' durable', 1, true) then
+    call('HDEL', answers, '')
+    call('HSET', answers, ARGV[1], kept_before)
+  end
   return kept
 end
 local full = #KEYS > 6
-local atomic = ARGV[4] == 'atomic'
+local atomic = sub(ARGV[4], 1, 6) == 'atomic'
 local settings =
   call('HMGET', meta, 'unfinished', 'limit', 'lanes', 'remembered', 'quarantined', 'ghosts')
 local made, current, limit = not settings[1], tonumber(settings[1]) or 0, tonumber(settings[2])

@@ -3,7 +3,7 @@
 use super::{Client, in_trace};
 use crate::{
     model::{Envelope, EnvelopeBuilder, JobId, Partition, QueueName, StoreError, Unique, When},
-    store::Enqueued,
+    store::{Durability, Enqueued},
     trace::{self, TraceParent},
 };
 use futures_util::future::BoxFuture;
@@ -17,6 +17,7 @@ pub struct Enqueue {
     pub(super) builder: Result<EnvelopeBuilder, StoreError>,
     /// The span that it was made in.
     pub(super) inherited: Option<TraceParent>,
+    pub(super) durability: Durability,
 }
 
 impl Enqueue {
@@ -121,7 +122,33 @@ impl Enqueue {
         })
     }
 
-    /// The envelope, for a batch of the caller's own.
+    /// Answers only when so many replicas have the job, waiting for them as long as the timeout says;
+    /// see [`Durability::replicas`]. `Unavailable` if they do not have it in time: the job is enqueued,
+    /// but may be lost with its server. The same enqueue with its [`id`](Enqueue::id) is safe, and waits
+    /// again.
+    ///
+    /// ```
+    /// # #[derive(serde::Serialize, serde::Deserialize)] struct Charge { cents: u64 }
+    /// # impl sprag::Job for Charge { const KIND: &'static str = "charge"; }
+    /// # async fn example(client: sprag::Client) -> Result<(), sprag::StoreError> {
+    /// use std::time::Duration;
+    /// let charge = client.enqueue(Charge { cents: 995 }).id("order-7");
+    /// charge.replicas(1, Duration::from_millis(500)).await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn replicas(self, replicas: u8, timeout: Duration) -> Self {
+        Self { durability: self.durability.replicas(replicas, timeout), ..self }
+    }
+
+    /// Answers only when the server has the job on its disk; see [`Durability::fsync`]. Too late is
+    /// `Unavailable`, as with [`replicas`](Enqueue::replicas); a server that cannot tell is `Backend`,
+    /// and nothing was enqueued.
+    pub fn fsync(self, timeout: Duration) -> Self {
+        Self { durability: self.durability.fsync(timeout), ..self }
+    }
+
+    /// The envelope, for a batch of the caller's own, which knows nothing of
+    /// [`replicas`](Enqueue::replicas) and [`fsync`](Enqueue::fsync): see [`Client::durable`].
     ///
     /// # Errors
     /// `Invalid` naming field, value and bound.
@@ -136,7 +163,10 @@ impl IntoFuture for Enqueue {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let client = self.client.clone();
+            let client = match self.durability {
+                durability if durability == Durability::default() => self.client.clone(),
+                durability => self.client.durable(durability)?,
+            };
             client.gather.enqueue(&client.store, self.envelope()?).await
         })
     }

@@ -22,10 +22,20 @@ use crate::{
         Envelope, EnvelopeBuilder, Kind, MAX_BATCH, MAX_BATCH_BYTES, Namespace, QueueName,
         StoreError, When,
     },
-    store::{BatchError, Enqueued, MemoryStore, Outcomes, RedisStore, Store},
+    store::{BatchError, Durability, Enqueued, MemoryStore, Outcomes, RedisStore, Store},
     trace::{self, TraceParent},
 };
-use std::{fmt, sync::Arc};
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::time::{Instant, sleep};
+
+/// Waits of [`Client::ready`]: from the first, doubling up to the last. A gate in front of each server
+/// lets fewer tries pass.
+const READY_PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
 /// Enqueues jobs. Cheap to clone; one per process is enough.
 #[derive(Clone)]
@@ -35,7 +45,12 @@ pub struct Client {
     gather: Arc<gather::Gather>,
     waits: Arc<bus::Waits>,
     traceparent: Option<Arc<TraceSource>>,
+    /// What is enqueued durably shares calls with what is to be as durable.
+    durable: Arc<Mutex<HashMap<Durability, Way>>>,
 }
+
+/// A store, and who gathers for it.
+type Way = (Arc<dyn Store>, Arc<gather::Gather>);
 
 /// The span that is current where a job is enqueued, as a tracing library knows it.
 type TraceSource = dyn Fn() -> Option<String> + Send + Sync;
@@ -85,6 +100,45 @@ impl Client {
             gather: Arc::default(),
             waits: Arc::default(),
             traceparent: None,
+            durable: Arc::default(),
+        }
+    }
+
+    /// The same client, whose every enqueue answers only when its jobs are so durable: see
+    /// [`Enqueue::replicas`] and [`Enqueue::fsync`], which do so for one job.
+    ///
+    /// # Errors
+    /// `Invalid` if number or timeout is out of bounds, or nothing is asked for.
+    pub fn durable(&self, durability: Durability) -> Result<Self, StoreError> {
+        durability.check()?;
+        let mut durable = self.durable.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = || (self.store.durable(durability), Arc::default());
+        let (store, gather) = durable.entry(durability).or_insert_with(new).clone();
+        // What it makes durable in turn is as durable as that alone.
+        Ok(Self { store, gather, ..self.clone() })
+    }
+
+    /// Whether the store can be reached and used, asked again for so long until it can: zero asks once,
+    /// [`Duration::MAX`] for as long as it takes. For a program's start, and for its readiness probe.
+    /// Without it, a client connects at its first call, which is repeated within the store's
+    /// [`repeat_budget`](crate::store::RedisStoreBuilder::repeat_budget).
+    ///
+    /// # Errors
+    /// `Unavailable` if the store could not be reached, or did not serve, in that time; `Backend`, with
+    /// what to do, at once: a user without rights, a server that is too old, a setting that loses jobs.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn ready(&self, within: Duration) -> Result<(), StoreError> {
+        let started = Instant::now();
+        let mut pause = READY_PAUSE.0;
+        loop {
+            match self.store.ready().await {
+                Err(StoreError::Unavailable(_)) if started.elapsed() + pause < within => {}
+                answer => return answer,
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(READY_PAUSE.1);
         }
     }
 
@@ -145,7 +199,12 @@ impl Client {
     pub fn enqueue<J: Job>(&self, job: J) -> Enqueue {
         let max_payload = self.max_payload;
         let builder = builder(&job).map(|builder| builder.max_payload(max_payload));
-        Enqueue { client: self.clone(), builder, inherited: self.inherited() }
+        Enqueue {
+            client: self.clone(),
+            builder,
+            inherited: self.inherited(),
+            durability: Durability::default(),
+        }
     }
 
     /// The span that a job enqueued here and now belongs to.

@@ -3,6 +3,7 @@
 //! [`MemoryStore`] is plain Rust, to be read as the specification; [`RedisStore`] does the same in
 //! Lua scripts inside Redis. One contract suite holds them equal.
 
+mod durability;
 mod events;
 mod memory;
 mod operate;
@@ -11,6 +12,7 @@ mod registry;
 mod settle;
 mod views;
 
+pub use durability::Durability;
 pub use events::{Channel, Event, Events, Wish};
 pub use memory::{ManualClock, MemoryStore};
 pub use operate::{Operation, Setting};
@@ -311,6 +313,19 @@ pub trait Store: std::fmt::Debug + Send + Sync {
     /// a runtime of its own. What drives a connection lives on the runtime on which it was first
     /// used, and stands still, or ends, with that.
     fn apart(&self) -> Arc<dyn Store>;
+
+    /// The same store and connections, whose `enqueue` and `enqueue_atomic` answer only when what they
+    /// wrote is as durable as is asked. A job that was written and is not so durable in time is
+    /// `Unavailable`, and its text says so: it may be lost with the server. The same job with its id
+    /// again is safe, and waits again. A store that keeps jobs nowhere else takes all for done.
+    fn durable(&self, durability: Durability) -> Arc<dyn Store>;
+
+    /// Whether the store can be reached and used now: asked once, without a repeat.
+    ///
+    /// # Errors
+    /// `Unavailable` if it cannot be reached or does not serve now; `Backend`, with what to do, if it
+    /// refuses this user, or is none that keeps what is promised here.
+    async fn ready(&self) -> Result<(), StoreError>;
 }
 
 /// What every `enqueue` checks before any I/O: the batch's size, then each job by itself.

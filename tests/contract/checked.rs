@@ -4,9 +4,9 @@ use crate::backend::Backend;
 use sprag::{
     Enqueued, Envelope, Fingerprint, JobId, Kind, QueueName, State, Store, StoreError, WorkerId,
     store::{
-        Archive, BatchError, Change, Channel, Claim, Complete, Day, Events, Held, JobInfo,
-        Operation, Outcomes, Pace, Page, Quarantine, QueueInfo, Released, Retry, Setting, Snooze,
-        Swept, Wish, WorkerInfo,
+        Archive, BatchError, Change, Channel, Claim, Complete, Day, Durability, Events, Held,
+        JobInfo, Operation, Outcomes, Pace, Page, Quarantine, QueueInfo, Released, Retry, Setting,
+        Snooze, Swept, Wish, WorkerInfo,
     },
 };
 use std::{fmt, sync::Arc, time::Duration};
@@ -65,6 +65,15 @@ macro_rules! checked {
 
             fn apart(&self) -> Arc<dyn Store> {
                 Arc::new(Self { store: self.store.apart(), backend: self.backend.clone() })
+            }
+
+            fn durable(&self, durability: Durability) -> Arc<dyn Store> {
+                let store = self.store.durable(durability);
+                Arc::new(Self { store, backend: self.backend.clone() })
+            }
+
+            async fn ready(&self) -> Result<(), StoreError> {
+                self.store.ready().await
             }
 
             async fn wait(

@@ -20,10 +20,10 @@ pub use clock::ManualClock;
 
 use self::{clock::Clock, listeners::Listeners, queue::Queue};
 use super::{
-    Archive, BatchError, Change, Channel, Claim, Complete, Day, Enqueued, Event, Events, Held,
-    JobInfo, Operation, Outcomes, Pace, Page, Quarantine, QueueInfo, Released, Retry, Setting,
-    Snooze, Store, Swept, Wish, WorkerInfo, check_batch, check_count, check_days, check_enqueue,
-    check_page,
+    Archive, BatchError, Change, Channel, Claim, Complete, Day, Durability, Enqueued, Event,
+    Events, Held, JobInfo, Operation, Outcomes, Pace, Page, Quarantine, QueueInfo, Released, Retry,
+    Setting, Snooze, Store, Swept, Wish, WorkerInfo, check_batch, check_count, check_days,
+    check_enqueue, check_page,
 };
 use crate::model::{
     Envelope, Fingerprint, JobId, Kind, QueueName, State, StoreError, Timestamp, WorkerId, checked,
@@ -406,6 +406,15 @@ impl Store for MemoryStore {
 
     fn apart(&self) -> Arc<dyn Store> {
         Arc::new(self.clone())
+    }
+
+    /// What is in memory is as durable as it gets.
+    fn durable(&self, _: Durability) -> Arc<dyn Store> {
+        Arc::new(self.clone())
+    }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        Ok(())
     }
 }
 

@@ -1,8 +1,9 @@
 //! One script call: its caller, its repeats within the budget, `NOSCRIPT`, `RARE`.
 
 use super::{
-    Inner,
+    Durability, Inner,
     decode::{self, Word},
+    durable,
     fault::Fault,
     keys::KeyWriter,
     scripts::{Script, VERBS, Verb},
@@ -77,23 +78,46 @@ pub(super) struct Call<'a> {
     pub(super) settles: Option<String>,
 }
 
+/// What a script answered, and, if it was asked to wait for that, what there is against calling it
+/// durable.
+pub(super) struct Reply {
+    pub(super) answer: Value,
+    pub(super) shortfall: Option<StoreError>,
+}
+
 impl Inner {
     /// Calls a script that keeps its answer for its caller.
     pub(super) async fn call(&self, call: Call<'_>) -> Result<Value, StoreError> {
-        if let Some(name) = &call.settles {
-            return self.call_as(&call, name, 1).await;
-        }
-        let leased = self.pool.lease(call.queue);
-        self.call_as(&call, &leased.caller.name, leased.caller.seq).await
+        self.call_durably(call, None).await.map(|reply| reply.answer)
     }
 
-    async fn call_as(&self, call: &Call<'_>, caller: &str, seq: u64) -> Result<Value, StoreError> {
+    /// The same, and waits until what it wrote is as durable as is asked.
+    pub(super) async fn call_durably(
+        &self,
+        call: Call<'_>,
+        durability: Option<Durability>,
+    ) -> Result<Reply, StoreError> {
+        let via = durability.map_or_else(|| Via::of(call.verb), Via::Durable);
+        if let Some(name) = &call.settles {
+            return self.call_as(&call, name, 1, via).await;
+        }
+        let leased = self.pool.lease(call.queue);
+        self.call_as(&call, &leased.caller.name, leased.caller.seq, via).await
+    }
+
+    async fn call_as(
+        &self,
+        call: &Call<'_>,
+        caller: &str,
+        seq: u64,
+        via: Via,
+    ) -> Result<Reply, StoreError> {
         let budget = millis(self.budget);
-        self.repeated(call.verb, call.queue, &|cmd| {
+        let args = |cmd: &mut Cmd| {
             cmd.arg(caller).arg(seq).arg(budget);
             (call.args)(cmd);
-        })
-        .await
+        };
+        self.repeated_via(via, self.budget, call.verb, call.queue, &args).await
     }
 
     /// Calls a script, again and again with the same arguments while the store is unavailable and
@@ -115,19 +139,31 @@ impl Inner {
         queue: &QueueName,
         args: &(dyn Fn(&mut Cmd) + Sync),
     ) -> Result<Value, StoreError> {
+        let reply = self.repeated_via(Via::of(verb), budget, verb, queue, args).await;
+        reply.map(|reply| reply.answer)
+    }
+
+    async fn repeated_via(
+        &self,
+        via: Via,
+        budget: Duration,
+        verb: Verb,
+        queue: &QueueName,
+        args: &(dyn Fn(&mut Cmd) + Sync),
+    ) -> Result<Reply, StoreError> {
         let script = self.scripts.get(verb);
         let mut rare = script.rare_keys.is_some() && self.rare.begin(verb);
         let mut cmd = self.command(script, queue, rare, args);
         let mut pauses = Pauses::within(budget);
         loop {
-            let answer = match self.send(script, &cmd).await {
-                Ok(answer) => answer,
+            let reply = match self.send(via, script, &cmd).await {
+                Ok(reply) => reply,
                 Err(fault) => {
                     pauses.before_repeat(fault).await?;
                     continue;
                 }
             };
-            match decode::status(&answer) {
+            match decode::status(&reply.answer) {
                 Some(Word::Rare) if !rare => {
                     rare = true;
                     self.rare.seen(verb);
@@ -138,7 +174,7 @@ impl Inner {
                         "a later call of this caller was answered".into(),
                     ));
                 }
-                _ => return Ok(answer),
+                _ => return Ok(reply),
             }
         }
     }
@@ -183,20 +219,61 @@ impl Inner {
         cmd
     }
 
-    async fn send(&self, script: &Script, cmd: &Cmd) -> Result<Value, Fault> {
-        match self.link.send(cmd).await {
+    async fn send(&self, via: Via, script: &Script, cmd: &Cmd) -> Result<Reply, Fault> {
+        match self.send_via(via, cmd).await {
             Err(fault) if fault.no_script => {}
-            answer => return answer,
+            reply => return reply,
         }
-        self.link.send(redis::cmd("SCRIPT").arg("LOAD").arg(&script.text)).await?;
-        match self.link.send(cmd).await {
+        let mut load = redis::cmd("SCRIPT");
+        self.link.load(load.arg("LOAD").arg(&script.text), cmd).await?;
+        match self.send_via(via, cmd).await {
             // Flushed again in between: sent whole, it needs no cache, however often that happens.
-            Err(fault) if fault.no_script => self.link.send(&whole(script, cmd)).await,
-            answer => answer,
+            Err(fault) if fault.no_script => self.send_via(via, &whole(script, cmd)).await,
+            reply => reply,
         }
+    }
+
+    async fn send_via(&self, via: Via, cmd: &Cmd) -> Result<Reply, Fault> {
+        let answer = match via {
+            Via::Shared => self.link.send(cmd).await?,
+            Via::Pool => {
+                let mut answers =
+                    self.link.send_pooled(std::slice::from_ref(cmd), Duration::ZERO).await?;
+                answers.pop().unwrap_or(Ok(Value::Nil))?
+            }
+            Via::Durable(durability) => return durable::send(&self.link, cmd, durability).await,
+        };
+        Ok(Reply { answer, shortfall: None })
     }
 }
 
+/// Which connection a script goes by.
+#[derive(Clone, Copy)]
+enum Via {
+    /// The shared one: short calls, many at once.
+    Shared,
+    /// One of the pool: long calls, which would hold up the others behind them.
+    Pool,
+    /// One of the pool, on which the server is then asked whether all was kept.
+    Durable(Durability),
+}
+
+impl Via {
+    fn of(verb: Verb) -> Self {
+        match verb {
+            Verb::Days
+            | Verb::DeleteQueue
+            | Verb::Examine
+            | Verb::List
+            | Verb::Operate
+            | Verb::Quarantines
+            | Verb::Release
+            | Verb::Repair
+            | Verb::Show => Self::Pool,
+            _ => Self::Shared,
+        }
+    }
+}
 /// The same call with the script's text in place of its name.
 fn whole(script: &Script, by_name: &Cmd) -> Cmd {
     let mut cmd = redis::cmd("EVAL");

@@ -4,6 +4,7 @@
 
 use crate::model::StoreError;
 use redis::{ErrorKind, RedisError, ServerErrorKind};
+use std::{error::Error, sync::Arc};
 
 /// A call that got no answer from its script.
 #[derive(Debug, Clone)]
@@ -13,6 +14,20 @@ pub(super) struct Fault {
     pub(super) discard: bool,
     /// The script is not in the server's cache.
     pub(super) no_script: bool,
+    /// Another node of the cluster is the one to ask.
+    #[cfg_attr(not(feature = "cluster"), allow(dead_code, reason = "clusters redirect"))]
+    pub(super) redirect: Option<Redirect>,
+}
+
+/// Where a node of a cluster sends a command that it did not run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(not(feature = "cluster"), allow(dead_code, reason = "clusters redirect"))]
+pub(super) struct Redirect {
+    pub(super) slot: u16,
+    /// `host:port`; no host means that of the node that says so.
+    pub(super) to: String,
+    /// For this command only: the slot is about to move.
+    pub(super) ask: bool,
 }
 
 impl Fault {
@@ -30,12 +45,35 @@ impl Fault {
     }
 
     pub(super) fn unavailable(why: impl Into<String>) -> Self {
-        Self { error: StoreError::Unavailable(why.into()), discard: true, no_script: false }
+        let error = StoreError::Unavailable(why.into());
+        Self { error, discard: true, no_script: false, redirect: None }
+    }
+
+    /// Nothing that time or another connection mends.
+    pub(super) fn refused(error: StoreError) -> Self {
+        Self { error, discard: false, no_script: false, redirect: None }
+    }
+
+    /// What went wrong with a connection before it was one: a certificate that is not trusted is told
+    /// from a server that is away, and what a server does that has no room is told.
+    pub(super) fn while_connecting(error: RedisError) -> Self {
+        use std::io::ErrorKind::{BrokenPipe, ConnectionReset, InvalidData, UnexpectedEof};
+        let text = describe(&error);
+        match io_kind(&error) {
+            Some(InvalidData) => {
+                let hint = "check ca=, cert= and key= in the URL, and the host's name";
+                Self::refused(StoreError::Backend(format!("TLS: {text} ({hint})")))
+            }
+            Some(ConnectionReset | UnexpectedEof | BrokenPipe) => {
+                Self::unavailable(format!("{text} (has the server reached its maxclients?)"))
+            }
+            _ => Self::from(error),
+        }
     }
 }
 
 /// Codes with which a server says that it cannot serve now.
-const CANNOT_SERVE: [&str; 11] = [
+const CANNOT_SERVE: [&str; 12] = [
     "LOADING",
     "BUSY",
     "READONLY",
@@ -47,15 +85,21 @@ const CANNOT_SERVE: [&str; 11] = [
     "NOREPLICAS",
     "MISCONF",
     "OOM",
+    "UNBLOCKED",
 ];
 
 /// Those of them that mean: another server is the one to ask.
-const WRONG_SERVER: [&str; 2] = ["READONLY", "NOREPLICAS"];
+const WRONG_SERVER: [&str; 3] = ["READONLY", "NOREPLICAS", "UNBLOCKED"];
 
 impl From<RedisError> for Fault {
     fn from(error: RedisError) -> Self {
         let text = describe(&error);
         let code = error.code().unwrap_or_default();
+        let redirect = error.redirect_node().map(|(to, slot)| Redirect {
+            slot,
+            to: to.to_owned(),
+            ask: code == "ASK",
+        });
         match error.kind() {
             // Parse: a reply that was cut off. Whether the script ran is not known.
             ErrorKind::Io
@@ -67,14 +111,21 @@ impl From<RedisError> for Fault {
                 error: StoreError::Unavailable(text),
                 discard: WRONG_SERVER.contains(&code),
                 no_script: false,
+                redirect,
             },
             kind => Self {
                 error: StoreError::Backend(text),
                 discard: false,
                 no_script: kind == ErrorKind::Server(ServerErrorKind::NoScript),
+                redirect: None,
             },
         }
     }
+}
+
+fn io_kind(error: &RedisError) -> Option<std::io::ErrorKind> {
+    let inner = error.source()?.downcast_ref::<Arc<dyn Error + Send + Sync>>()?;
+    inner.downcast_ref::<std::io::Error>().map(std::io::Error::kind)
 }
 
 /// The server's words on one line, with a hint where they do not say what is meant.
@@ -87,7 +138,10 @@ fn describe(error: &RedisError) -> String {
     let text = said.replace(['\r', '\n'], " ");
     match error.code() {
         _ if error.is_timeout() => "no answer in time".to_owned(),
-        Some("MOVED" | "ASK") => format!("{text} (a cluster, reached without redis+cluster://)"),
+        _ if error.kind() == ErrorKind::AuthenticationFailed => {
+            "the server refuses user and password (WRONGPASS), or has none (check user and password)".to_owned()
+        }
+        Some("MOVED" | "ASK") => format!("{text} (a cluster: is the URL redis+cluster://?)"),
         Some("NOAUTH" | "WRONGPASS") => format!("{text} (check user and password)"),
         // So a long command is answered where NOAUTH would be the answer to a short one.
         _ if text.contains("Protocol error: unauthenticated") => {
@@ -111,7 +165,7 @@ mod tests {
         for code in CANNOT_SERVE {
             let fault = server(&format!("{code} some words"));
             assert!(fault.may_pass(), "{code}: {fault:?}");
-            assert_eq!(fault.discard, ["READONLY", "NOREPLICAS"].contains(&code), "{code}");
+            assert_eq!(fault.discard, WRONG_SERVER.contains(&code), "{code}");
         }
     }
 

@@ -1,13 +1,14 @@
 //! The store on Redis: every change of a job's state is one Lua script.
 //!
 //! `scripts` puts them together, `call` makes a call with its repeats, `decode` reads the answers,
-//! `fault` reads the errors, `connection` holds the connections, `listen` hears what is published,
+//! `fault` reads the errors, `connection` holds the connections, `durable` asks what is kept, `listen` hears what is published,
 //! `doctor` looks for what is wrong.
 
 mod call;
 mod connection;
 mod decode;
 mod doctor;
+mod durable;
 mod fault;
 mod keys;
 mod listen;
@@ -15,18 +16,27 @@ mod listing;
 mod registry;
 mod scripts;
 mod verbs;
+#[cfg(feature = "cluster")]
+mod waits;
 
 pub use doctor::{Doctor, Examined, Finding, Severity};
 
-use super::{Held, Outcomes};
-use crate::model::{Envelope, JobId, Namespace, QueueName, StoreError, When, millis, record};
-use call::{Call, CallerPool, RareCalls};
+use super::{Durability, Held, Outcomes};
+use crate::model::{
+    Envelope, JobId, Namespace, QueueName, StoreError, When, checked as checked_duration, millis,
+    record,
+};
+use call::{Call, CallerPool, Pauses, RareCalls, Reply};
+use connection::{Connections, Target};
 use redis::{Cmd, Value};
 use scripts::{Clock, Scripts, Verb};
 use sha2::{Digest, Sha256};
 use std::{
     collections::HashSet,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -47,11 +57,11 @@ pub enum Callers {
 
 /// The store on Redis 7.0 or later. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct RedisStore(Arc<Inner>);
+pub struct RedisStore(Arc<Inner>, Option<Durability>);
 
 #[derive(Debug)]
 struct Inner {
-    link: connection::Link,
+    link: Connections,
     namespace: Namespace,
     budget: Duration,
     callers: Callers,
@@ -59,6 +69,10 @@ struct Inner {
     pool: CallerPool,
     rare: RareCalls,
     registered: Mutex<HashSet<QueueName>>,
+    /// The generation of connections on which the server could tell what is on its disk.
+    synced: AtomicU64,
+    #[cfg(feature = "cluster")]
+    waits: waits::Waits,
 }
 
 impl std::fmt::Debug for Scripts {
@@ -72,6 +86,8 @@ impl std::fmt::Debug for Scripts {
 #[must_use = "a store is made by build()"]
 pub struct RedisStoreBuilder {
     url: String,
+    allow_eviction: bool,
+    pool: Option<(usize, Duration)>,
     namespace: Namespace,
     budget: Duration,
     callers: Callers,
@@ -79,10 +95,23 @@ pub struct RedisStoreBuilder {
 }
 
 impl RedisStore {
-    /// Starts with a URL: `redis://[user:password@]host[:port][/db]` or `redis+unix:///path`.
+    /// Starts with a URL:
+    ///
+    /// * `redis://[user:password@]host[:port][/db]`, `redis+unix:///path[?db=…&user=…&pass=…]`;
+    /// * `redis+sentinel://[user:password@]host[:port],…/master[/db][?sentinel_user=…&sentinel_pass=…]`,
+    ///   with the feature `sentinel`: user and password are the server's;
+    /// * `redis+cluster://[user:password@]host[:port],…`, with the feature `cluster`: some of its nodes;
+    /// * each with `rediss` in place of `redis` is TLS, with the feature `tls`: `?ca=…`, a file of PEM, in
+    ///   place of the system's certificates, `cert=…&key=…` for a client that has one.
+    ///
+    /// Besides `protocol=resp3`, `pool=8` and `allow_eviction=yes`, see
+    /// [`pool`](RedisStoreBuilder::pool) and [`allow_eviction`](RedisStoreBuilder::allow_eviction).
+    /// Reserved characters of each part are percent-encoded.
     pub fn builder(url: impl Into<String>) -> RedisStoreBuilder {
         RedisStoreBuilder {
             url: url.into(),
+            allow_eviction: false,
+            pool: None,
             namespace: Namespace::default(),
             budget: Duration::from_secs(60),
             callers: Callers::Random,
@@ -102,6 +131,22 @@ impl RedisStoreBuilder {
     /// 10 min. Zero: once. A repeat never does anything twice.
     pub fn repeat_budget(mut self, budget: Duration) -> Self {
         self.budget = budget;
+        self
+    }
+
+    /// Works also on a server that deletes keys when its memory is full (`maxmemory-policy allkeys-…`),
+    /// and with them whole queues, without a word. Refused by default.
+    pub fn allow_eviction(mut self) -> Self {
+        self.allow_eviction = true;
+        self
+    }
+
+    /// How many connections there are at most, to each server, for what would hold up others on the one
+    /// for short calls: lists, bulk work, enqueues that wait for replicas or a disk. 1 to 1,000, 8 by
+    /// default. Who finds all in use waits so long for one, 5 s by default; then the call is
+    /// `Unavailable`.
+    pub fn pool(mut self, size: usize, wait: Duration) -> Self {
+        self.pool = Some((size, wait));
         self
     }
 
@@ -128,8 +173,17 @@ impl RedisStoreBuilder {
             let budget = format!("{:?}", self.budget);
             return Err(StoreError::invalid("repeat_budget", budget, "at most 10 minutes"));
         }
-        Ok(RedisStore(Arc::new(Inner {
-            link: connection::Link::open(&self.url, self.budget)?,
+        let mut target = Target::read(&self.url)?;
+        target.allow_eviction |= self.allow_eviction;
+        if let Some((size, wait)) = self.pool {
+            if !(1..=1_000).contains(&size) {
+                return Err(StoreError::invalid("pool size", size, "1 to 1000"));
+            }
+            target.pool_size = size;
+            target.pool_wait = checked_duration("pool wait", wait)?;
+        }
+        let inner = Inner {
+            link: Connections::open(&target, self.budget)?,
             namespace: self.namespace,
             budget: self.budget,
             callers: self.callers,
@@ -137,7 +191,11 @@ impl RedisStoreBuilder {
             pool: CallerPool::default(),
             rare: RareCalls::default(),
             registered: Mutex::default(),
-        })))
+            synced: AtomicU64::new(0),
+            #[cfg(feature = "cluster")]
+            waits: waits::Waits::default(),
+        };
+        Ok(RedisStore(Arc::new(inner), None))
     }
 }
 
@@ -197,21 +255,42 @@ impl Inner {
         queue: &QueueName,
         jobs: &[&Envelope],
         mode: &str,
-    ) -> Result<Value, StoreError> {
+        durability: Option<Durability>,
+    ) -> Result<Reply, StoreError> {
+        if let Some(durability) = durability {
+            durability.check()?;
+            self.can_sync(durability).await?;
+        }
+        let mode = format!("{mode}{}", if durability.is_some() { " durable" } else { "" });
         let records: Vec<_> = jobs.iter().map(|job| record::encode(job)).collect();
         let args = |cmd: &mut Cmd| {
-            cmd.arg(mode);
+            cmd.arg(&mode);
             for (job, record) in jobs.iter().zip(&records) {
                 cmd.arg(job.id.as_str()).arg(options(job));
                 cmd.arg(&record[..]);
             }
         };
-        let answer = self.verb(Verb::Enqueue, queue, &args).await?;
-        let lines = decode::lines(&answer)?;
+        let call = Call { verb: Verb::Enqueue, queue, args: &args, settles: None };
+        let reply = self.call_durably(call, durability).await?;
+        let lines = decode::lines(&reply.answer)?;
         if decode::is_there(&lines) {
             self.register(queue, decode::made(&lines)).await?;
         }
-        Ok(answer)
+        Ok(reply)
+    }
+
+    /// Whether the server can say what is on its disk: asked once per connection.
+    async fn can_sync(&self, durability: Durability) -> Result<(), StoreError> {
+        if !durability.fsync || self.synced.load(Ordering::Relaxed) == self.link.generation() + 1 {
+            return Ok(());
+        }
+        let mut pauses = Pauses::within(self.budget);
+        while let Err(fault) = durable::check(&self.link, durability).await {
+            pauses.before_repeat(fault).await?;
+        }
+        // One more than the generation: zero is never asked.
+        self.synced.store(self.link.generation() + 1, Ordering::Relaxed);
+        Ok(())
     }
 
     /// The same with connections and callers of its own.
@@ -225,6 +304,9 @@ impl Inner {
             pool: CallerPool::default(),
             rare: RareCalls::default(),
             registered: Mutex::default(),
+            synced: AtomicU64::new(0),
+            #[cfg(feature = "cluster")]
+            waits: waits::Waits::default(),
         }
     }
 }

@@ -1,7 +1,11 @@
 //! One method per verb: what it checks, what it sends, how its answer is read.
 
+#[cfg(feature = "cluster")]
+use super::waits;
 use super::{
-    Inner, RedisStore, checked,
+    Inner, RedisStore,
+    call::Reply,
+    checked,
     decode::{self, Broken},
     keys, listen,
     scripts::Verb,
@@ -13,10 +17,11 @@ use crate::{
         checked as checked_duration, checked_lease, millis, record,
     },
     store::{
-        Archive, ArchiveReason, BatchError, Change, Channel, Claim, Complete, Day, Ended,
-        EndingReason, Enqueued, Events, Held, JobInfo, Operation, Outcomes, Pace, Page, Quarantine,
-        QueueInfo, Released, Retry, Setting, Snooze, Store, Swept, Wish, WorkerInfo, check_batch,
-        check_count, check_days, check_enqueue, check_page, check_progress, settle::cut_error,
+        Archive, ArchiveReason, BatchError, Change, Channel, Claim, Complete, Day, Durability,
+        Ended, EndingReason, Enqueued, Events, Held, JobInfo, Operation, Outcomes, Pace, Page,
+        Quarantine, QueueInfo, Released, Retry, Setting, Snooze, Store, Swept, Wish, WorkerInfo,
+        check_batch, check_count, check_days, check_enqueue, check_page, check_progress,
+        settle::cut_error,
     },
 };
 use redis::Cmd;
@@ -78,9 +83,13 @@ impl Store for RedisStore {
         jobs: &[Envelope],
     ) -> Result<Outcomes<Enqueued>, StoreError> {
         checked(jobs, check_enqueue(queue, jobs)?, |jobs| async move {
-            let answer = self.0.admit(queue, &jobs, "each").await?;
+            let Reply { answer, shortfall } = self.0.admit(queue, &jobs, "each", self.1).await?;
             let ids: Vec<_> = jobs.iter().map(|job| &job.id).collect();
-            let decide = |line: &decode::Line<'_>, id: &JobId| decode::enqueued(queue, line, id);
+            let decide = |line: &decode::Line<'_>, id: &JobId| {
+                let enqueued = decode::enqueued(queue, line, id)?;
+                // What was refused is refused, however durable.
+                shortfall.clone().map_or(Ok(enqueued), Err)
+            };
             whole(decode::outcomes(&decode::lines(&answer)?, &ids, decide)?, ids.len())
         })
         .await
@@ -97,7 +106,8 @@ impl Store for RedisStore {
         if jobs.is_empty() {
             return Ok(Vec::new());
         }
-        let answer = self.0.admit(queue, &jobs.iter().collect::<Vec<_>>(), "atomic").await?;
+        let jobs_of = jobs.iter().collect::<Vec<_>>();
+        let Reply { answer, shortfall } = self.0.admit(queue, &jobs_of, "atomic", self.1).await?;
         let lines = decode::lines(&answer)?;
         if let Some((index, offender)) = decode::refusal(&lines) {
             let job = index.and_then(|i| jobs.get(i)).unwrap_or(&jobs[0]);
@@ -109,6 +119,7 @@ impl Store for RedisStore {
         let ids: Vec<_> = jobs.iter().map(|job| &job.id).collect();
         let decide = |line: &decode::Line<'_>, id: &JobId| decode::enqueued(queue, line, id);
         let outcomes = whole(decode::outcomes(&lines, &ids, decide)?, ids.len())?;
+        shortfall.map_or(Ok(()), Err)?;
         Ok(outcomes.into_iter().collect::<Result<_, _>>()?)
     }
 
@@ -439,15 +450,11 @@ impl Store for RedisStore {
             tokio::time::sleep(timeout).await;
             return Ok(None);
         }
-        let mut pop = redis::cmd("BLPOP");
-        let keys: Vec<_> = queues.iter().map(|queue| self.0.wake_key(queue)).collect();
-        // Zero would mean for ever.
-        let timeout = timeout.max(Duration::from_millis(1));
-        pop.arg(&keys).arg(format!("{:.3}", timeout.as_secs_f64()));
-        let answer = self.0.link.send_blocking(&pop, timeout).await.map_err(|fault| fault.error)?;
-        let woken = decode::woken(answer)?;
-        let place = woken.and_then(|woken| keys.iter().position(|key| *key == woken));
-        Ok(place.map(|i| queues[i].clone()))
+        #[cfg(feature = "cluster")]
+        if self.0.link.is_cluster() {
+            return waits::wait_for_any(&self.0, queues, timeout).await;
+        }
+        self.0.block(queues, timeout).await
     }
 
     async fn wake(&self, queue: &QueueName) -> Result<(), StoreError> {
@@ -483,7 +490,15 @@ impl Store for RedisStore {
     }
 
     fn apart(&self) -> Arc<dyn Store> {
-        Arc::new(RedisStore(Arc::new(self.0.apart())))
+        Arc::new(RedisStore(Arc::new(self.0.apart()), self.1))
+    }
+
+    fn durable(&self, durability: Durability) -> Arc<dyn Store> {
+        Arc::new(RedisStore(self.0.clone(), Some(durability)))
+    }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        self.0.link.ping().await.map_err(|fault| fault.error)
     }
 }
 
@@ -509,6 +524,23 @@ impl RedisStore {
 }
 
 impl Inner {
+    /// Blocks until a queue has a wake token, and takes it.
+    pub(super) async fn block(
+        &self,
+        queues: &[QueueName],
+        timeout: Duration,
+    ) -> Result<Option<QueueName>, StoreError> {
+        let mut pop = redis::cmd("BLPOP");
+        let keys: Vec<_> = queues.iter().map(|queue| self.wake_key(queue)).collect();
+        // Zero would mean for ever.
+        let timeout = timeout.max(Duration::from_millis(1));
+        pop.arg(&keys).arg(format!("{:.3}", timeout.as_secs_f64()));
+        let answer = self.link.send_blocking(&pop, timeout).await.map_err(|fault| fault.error)?;
+        let woken = decode::woken(answer)?;
+        let place = woken.and_then(|woken| keys.iter().position(|key| *key == woken));
+        Ok(place.map(|i| queues[i].clone()))
+    }
+
     fn wake_key(&self, queue: &QueueName) -> String {
         keys::KeyWriter::new(&self.namespace, queue).key("wake").to_owned()
     }

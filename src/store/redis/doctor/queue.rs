@@ -486,7 +486,7 @@ impl Doctor {
         let Visit { sizes, mut findings, open, met_undecodable, .. } = visit;
         self.undecodable.insert(queue.clone(), met_undecodable);
         for fingerprint in open.iter().map(|fp| text(fp)).collect::<HashSet<_>>() {
-            let store = RedisStore(self.inner.clone());
+            let store = RedisStore(self.inner.clone(), None);
             let Some(fp) = Fingerprint::new(&fingerprint).ok().filter(|_| mend) else { continue };
             if let Err(error) = store.release(queue, &fp).await {
                 failed = failed.or(Some(error));

@@ -116,7 +116,7 @@ impl Doctor {
         if named.is_empty() {
             queues = self.inner.made_queues().await?;
             if is_list {
-                queues.extend(RedisStore(self.inner.clone()).queues().await?);
+                queues.extend(RedisStore(self.inner.clone(), None).queues().await?);
             }
         }
         let mut suspects = Vec::new();

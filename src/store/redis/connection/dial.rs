@@ -1,0 +1,204 @@
+//! How one connection to one server is opened: over TCP, TLS or a socket, by way of sentinels or not.
+
+use super::target::{Login, Server, Target, TlsFiles};
+use crate::model::StoreError;
+use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
+use redis::{
+    Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, RedisResult,
+};
+use std::{fmt, time::Duration};
+
+/// A connection that is silent for so long is asked for a sign of life.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+/// What was sent and not received for so long shows that the connection is dead.
+#[cfg(target_os = "linux")]
+const USER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Leads to a server, whichever has its part at the moment.
+pub(super) enum Dialer {
+    Server(Client),
+    #[cfg(feature = "sentinel")]
+    Sentinel {
+        master: String,
+        client: tokio::sync::Mutex<redis::sentinel::SentinelClient>,
+    },
+}
+
+impl fmt::Display for Dialer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Server(client) => write!(f, "{}", client.get_connection_info().addr()),
+            #[cfg(feature = "sentinel")]
+            Self::Sentinel { master, .. } => write!(f, "master {master:?} of the sentinels"),
+        }
+    }
+}
+
+impl Dialer {
+    /// Asks for the server to connect to.
+    pub(super) async fn client(&self) -> RedisResult<Client> {
+        match self {
+            Self::Server(client) => Ok(client.clone()),
+            #[cfg(feature = "sentinel")]
+            Self::Sentinel { client, .. } => client.lock().await.async_get_client().await,
+        }
+    }
+}
+
+/// What is the same for all servers of a target.
+pub(super) struct Dialing {
+    redis: RedisConnectionInfo,
+    tls: Option<Tls>,
+}
+
+#[cfg(feature = "tls")]
+type Tls = redis::TlsCertificates;
+#[cfg(not(feature = "tls"))]
+enum Tls {}
+
+impl Dialing {
+    /// Reads the certificates.
+    pub(super) fn new(target: &Target) -> Result<Self, StoreError> {
+        let tls = target.tls.as_ref().map(read_certificates).transpose()?;
+        let mut redis = logged_in(&target.login).set_db(target.db.into());
+        redis =
+            redis.set_protocol(target.protocol).set_lib_name("sprag", env!("CARGO_PKG_VERSION"));
+        Ok(Self { redis, tls })
+    }
+
+    /// Leads to this very server.
+    pub(super) fn server(&self, server: &Server) -> Result<Dialer, StoreError> {
+        let info = self.address(server).into_connection_info().map_err(|e| unusable(&e))?;
+        let info = info.set_redis_settings(self.redis.clone()).set_tcp_settings(tcp_settings());
+        self.open(info).map(Dialer::Server)
+    }
+
+    fn address(&self, server: &Server) -> ConnectionAddr {
+        match server {
+            Server::Unix(path) => ConnectionAddr::Unix(path.clone()),
+            Server::Tcp(host, port) if self.tls.is_some() => ConnectionAddr::TcpTls {
+                host: host.clone(),
+                port: *port,
+                insecure: false,
+                tls_params: None,
+            },
+            Server::Tcp(host, port) => ConnectionAddr::Tcp(host.clone(), *port),
+        }
+    }
+
+    fn open(&self, info: ConnectionInfo) -> Result<Client, StoreError> {
+        let opened = match &self.tls {
+            #[cfg(feature = "tls")]
+            Some(tls) => Client::build_with_tls(info, tls.clone()),
+            #[cfg(not(feature = "tls"))]
+            Some(never) => match *never {},
+            None => Client::open(info),
+        };
+        opened.map_err(|e| unusable(&e))
+    }
+
+    /// Leads to the master that the sentinels name.
+    #[cfg(feature = "sentinel")]
+    pub(super) fn sentinel(&self, target: &Target, master: &str) -> Result<Dialer, StoreError> {
+        use redis::{
+            TlsMode,
+            sentinel::{SentinelClientBuilder, SentinelServerType},
+        };
+        let sentinels = target.servers.iter().map(|server| self.address(server));
+        let mut builder = SentinelClientBuilder::new(sentinels, master, SentinelServerType::Master)
+            .map_err(|e| unusable(&e))?
+            .set_client_to_redis_tcp_settings(tcp_settings())
+            .set_client_to_sentinel_tcp_settings(tcp_settings())
+            .set_client_to_redis_db(self.redis.db())
+            .set_client_to_redis_protocol(self.redis.protocol());
+        if let Some(user) = &target.login.user {
+            builder = builder.set_client_to_redis_username(user);
+        }
+        if let Some(password) = &target.login.password {
+            builder = builder.set_client_to_redis_password(password);
+        }
+        if let Some(user) = &target.sentinel_login.user {
+            builder = builder.set_client_to_sentinel_username(user);
+        }
+        if let Some(password) = &target.sentinel_login.password {
+            builder = builder.set_client_to_sentinel_password(password);
+        }
+        if self.tls.is_some() {
+            builder = builder.set_client_to_redis_tls_mode(TlsMode::Secure);
+            builder = builder.set_client_to_sentinel_tls_mode(TlsMode::Secure);
+        }
+        #[cfg(feature = "tls")]
+        if let Some(tls) = &self.tls {
+            builder = builder
+                .set_client_to_redis_certificates(tls.clone())
+                .set_client_to_sentinel_certificates(tls.clone());
+        }
+        let client = builder.build().map_err(|e| unusable(&e))?;
+        Ok(Dialer::Sentinel { master: master.to_owned(), client: client.into() })
+    }
+}
+
+fn logged_in(login: &Login) -> RedisConnectionInfo {
+    let mut info = RedisConnectionInfo::default();
+    if let Some(user) = &login.user {
+        info = info.set_username(user);
+    }
+    if let Some(password) = &login.password {
+        info = info.set_password(password);
+    }
+    info
+}
+
+fn tcp_settings() -> TcpSettings {
+    let keepalive = TcpKeepalive::new().with_time(KEEPALIVE);
+    let settings = TcpSettings::default().set_nodelay(true).set_keepalive(keepalive);
+    #[cfg(target_os = "linux")]
+    let settings = settings.set_user_timeout(USER_TIMEOUT);
+    settings
+}
+
+/// redis-rs does not repeat a URL, and with it a password, in these texts.
+fn unusable(error: &redis::RedisError) -> StoreError {
+    StoreError::Invalid(format!("url: {error}"))
+}
+
+#[cfg(not(feature = "tls"))]
+fn read_certificates(_: &TlsFiles) -> Result<Tls, StoreError> {
+    Err(StoreError::Invalid("url scheme: TLS needs sprag's feature \"tls\"".into()))
+}
+
+/// Reads the files, and sees whether they are what they should be: a mistake shows here, not at the
+/// first call.
+#[cfg(feature = "tls")]
+fn read_certificates(files: &TlsFiles) -> Result<Tls, StoreError> {
+    use redis::ClientTlsConfig;
+    // rustls asks the process for its cryptography, and panics if two are linked and none was chosen.
+    // Somebody else's choice stays.
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        let ours = rustls::crypto::ring::default_provider().install_default();
+        ours.unwrap_or_else(|_| tracing::debug!("somebody else chose the cryptography meanwhile"));
+    }
+    let client_tls = match (&files.cert, &files.key) {
+        (Some(cert), Some(key)) => {
+            Some(ClientTlsConfig { client_cert: pem("cert", cert)?, client_key: pem("key", key)? })
+        }
+        _ => None,
+    };
+    let root_cert = files.ca.as_ref().map(|ca| pem("ca", ca)).transpose()?;
+    Ok(redis::TlsCertificates { client_tls, root_cert })
+}
+
+#[cfg(feature = "tls")]
+fn pem(option: &str, file: &std::path::Path) -> Result<Vec<u8>, StoreError> {
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
+    let shown = file.display();
+    let unreadable =
+        |why: &dyn fmt::Display| StoreError::Invalid(format!("url {option}: {shown}: {why}"));
+    let bytes = std::fs::read(file).map_err(|e| unreadable(&e))?;
+    let good = match option {
+        "key" => PrivateKeyDer::from_pem_slice(&bytes).is_ok(),
+        _ => CertificateDer::pem_slice_iter(&bytes).next().is_some_and(|first| first.is_ok()),
+    };
+    let wanted = if option == "key" { "no private key in PEM" } else { "no certificate in PEM" };
+    if good { Ok(bytes) } else { Err(unreadable(&wanted)) }
+}

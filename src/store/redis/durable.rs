@@ -1,0 +1,89 @@
+//! Waits until what a call wrote is kept elsewhere: by replicas (`WAIT`), on disk (`WAITAOF`).
+//!
+//! Both speak for the writes of their own connection only, so call and question share one that nobody
+//! else uses meanwhile. A repeat that finds its answer kept writes it once more (`lua/enqueue.lua`): so
+//! the question on the repeat's connection speaks for it, too.
+
+use super::{call::Reply, connection::Connections, fault::Fault};
+use crate::{
+    model::{StoreError, millis},
+    store::Durability,
+};
+use redis::{Cmd, RedisError, RedisResult, Value, from_redis_value};
+use std::time::Duration;
+
+/// Whether the server can tell what is on its disk: asked before anything is written.
+pub(super) async fn check(link: &Connections, durability: Durability) -> Result<(), Fault> {
+    if !durability.fsync {
+        return Ok(());
+    }
+    let mut wait = redis::cmd("WAITAOF");
+    wait.arg(1).arg(0).arg(1);
+    let told = link.send_pooled(&[wait], Duration::ZERO).await?.pop();
+    match told.unwrap_or(Ok(Value::Nil)) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(without_fsync(error)),
+    }
+}
+
+fn without_fsync(error: RedisError) -> Fault {
+    let mut fault = Fault::from(error);
+    if let StoreError::Backend(text) = &mut fault.error {
+        text.push_str(" (fsync needs Redis 7.2 or Valkey 8, with appendonly yes)");
+    }
+    fault
+}
+
+/// Sends a call, and asks how durable it is.
+pub(super) async fn send(
+    link: &Connections,
+    cmd: &Cmd,
+    durability: Durability,
+) -> Result<Reply, Fault> {
+    let mut cmds = vec![cmd.clone()];
+    let wait = |name: &str, numbers: &[u64]| {
+        let mut wait = redis::cmd(name);
+        wait.arg(numbers).arg(millis(durability.timeout));
+        wait
+    };
+    if durability.replicas > 0 {
+        cmds.push(wait("WAIT", &[durability.replicas.into()]));
+    }
+    if durability.fsync {
+        cmds.push(wait("WAITAOF", &[1, 0]));
+    }
+    let longer = durability.timeout * 2;
+    let mut answers = link.send_pooled(&cmds, longer).await?.into_iter();
+    let answer = answers.next().unwrap_or(Ok(Value::Nil))?;
+    let mut shortfall = None;
+    if durability.replicas > 0 {
+        shortfall = replicated(answers.next(), durability).err();
+    }
+    if durability.fsync {
+        shortfall = shortfall.or(synced(answers.next(), durability).err());
+    }
+    Ok(Reply { answer, shortfall })
+}
+
+fn replicated(told: Option<RedisResult<Value>>, asked: Durability) -> Result<(), StoreError> {
+    let have: u32 = read(told)?;
+    if have >= asked.replicas.into() {
+        return Ok(());
+    }
+    let Durability { replicas, timeout, .. } = asked;
+    Err(StoreError::Unavailable(format!("{have} of {replicas} replicas have it after {timeout:?}")))
+}
+
+fn synced(told: Option<RedisResult<Value>>, asked: Durability) -> Result<(), StoreError> {
+    let (local, _): (u32, u32) = read(told)?;
+    if local > 0 {
+        return Ok(());
+    }
+    Err(StoreError::Unavailable(format!("not on the server's disk after {:?}", asked.timeout)))
+}
+
+/// Refused, it tells nothing of the call before it, which was made.
+fn read<T: redis::FromRedisValue>(told: Option<RedisResult<Value>>) -> Result<T, StoreError> {
+    let told = told.unwrap_or(Ok(Value::Nil)).map_err(|error| without_fsync(error).error)?;
+    from_redis_value(told).map_err(|error| StoreError::Backend(format!("durability: {error}")))
+}
