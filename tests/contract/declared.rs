@@ -1,5 +1,5 @@
-//! A script touches no key that its call did not declare: DESIGN §6, and what a cluster stands on. The
-//! whole suite runs under MONITOR, which shows every call of a script and what the script did.
+//! A script touches no key that its call did not declare: DESIGN §6, and what a cluster stands on.
+//! The whole suite runs under MONITOR, which shows every call of a script and what the script did.
 
 use crate::{
     elsewhere::{CASES, MANY},

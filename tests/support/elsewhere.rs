@@ -25,6 +25,11 @@ impl Elsewhere {
         Self::at(server.url(), server)
     }
 
+    /// As this user of a server on TCP.
+    pub fn user(server: &Server, user: &str, password: &str) -> Self {
+        Self::at(format!("redis://{user}:{password}@127.0.0.1:{}", server.port()), server)
+    }
+
     pub fn tls(tls: &TlsServer) -> Self {
         Self::at(tls.url(), &tls.server)
     }
