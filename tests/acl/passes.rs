@@ -137,7 +137,7 @@ async fn a_worker_may_enqueue_what_its_handlers_enqueue() {
 fn info() -> WorkerInfo {
     let text = serde_json::json!({
         "id": "w", "queues": ["q"], "host": "h", "pid": 1, "version": "0", "concurrency": 1,
-        "busy": 0, "state": WorkerState::Running, "started_at": 0, "heard_at": 0
+        "busy": 0, "state": WorkerState::Running, "started_at": 0, "seen_at": 0
     });
     serde_json::from_value(text).expect("a worker")
 }

@@ -147,18 +147,30 @@ impl Inner {
     pub(super) async fn plain(&self, cmd: &Cmd) -> Result<Value, StoreError> {
         let mut pauses = Pauses::within(self.budget);
         loop {
-            match self.link.send(cmd).await {
+            match self.send_plain(cmd).await {
                 Ok(answer) => return Ok(answer),
                 Err(fault) => pauses.before_repeat(fault).await?,
             }
         }
     }
 
+    /// Sends a command once.
+    pub(super) async fn send_plain(&self, cmd: &Cmd) -> Result<Value, Fault> {
+        self.noticed(self.link.send(cmd).await)
+    }
+
+    fn noticed<T>(&self, answer: Result<T, Fault>) -> Result<T, Fault> {
+        if answer.as_ref().is_err_and(|fault| fault.discard) {
+            self.admitted.forget();
+        }
+        answer
+    }
+
     /// Sends several plain commands in one round trip, with the same repeats.
     pub(super) async fn piped(&self, cmds: &[Cmd]) -> Result<Vec<Value>, StoreError> {
         let mut pauses = Pauses::within(self.budget);
         loop {
-            match self.link.send_all(cmds).await {
+            match self.noticed(self.link.send_all(cmds).await) {
                 Ok(answer) => return Ok(answer),
                 Err(fault) => pauses.before_repeat(fault).await?,
             }
@@ -195,14 +207,14 @@ impl Inner {
     }
 
     pub(super) async fn send(&self, script: &Script, cmd: &Cmd) -> Result<Value, Fault> {
-        match self.link.send(cmd).await {
+        match self.send_plain(cmd).await {
             Err(fault) if fault.no_script => {}
             answer => return answer,
         }
-        self.link.send(redis::cmd("SCRIPT").arg("LOAD").arg(&script.text)).await?;
-        match self.link.send(cmd).await {
+        self.send_plain(redis::cmd("SCRIPT").arg("LOAD").arg(&script.text)).await?;
+        match self.send_plain(cmd).await {
             // Flushed again in between: sent whole, it needs no cache, however often that happens.
-            Err(fault) if fault.no_script => self.link.send(&whole(script, cmd)).await,
+            Err(fault) if fault.no_script => self.send_plain(&whole(script, cmd)).await,
             answer => answer,
         }
     }

@@ -20,11 +20,20 @@ const LAYOUT: u64 = 1 << 3;
 
 /// What was found out over the newest connection: roles whose commands are allowed, the layout.
 #[derive(Debug, Default)]
-pub(in crate::store::redis) struct Admitted(AtomicU64);
+pub(in crate::store::redis) struct Admitted {
+    found: AtomicU64,
+    /// Connections that were given up. One that is lost counts before the next one is made.
+    lost: AtomicU64,
+}
 
 impl Admitted {
+    /// What was found out over the last connection says nothing of the next one.
+    pub(in crate::store::redis) fn forget(&self) {
+        self.lost.fetch_add(1, Ordering::AcqRel);
+    }
+
     fn at(&self, generation: u64) -> u64 {
-        let known = self.0.load(Ordering::Acquire);
+        let known = self.found.load(Ordering::Acquire);
         if known >> BITS == generation { known & ((1 << BITS) - 1) } else { 0 }
     }
 
@@ -36,7 +45,7 @@ impl Admitted {
             _ => Some(generation << BITS | bits),
         };
         // An error says that there was nothing to change.
-        let _ = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, merged);
+        let _ = self.found.fetch_update(Ordering::AcqRel, Ordering::Acquire, merged);
     }
 }
 
@@ -53,8 +62,8 @@ impl Inner {
         queue: &QueueName,
     ) -> Result<(), Fault> {
         let roles = Role::of(verb);
-        let generation = self.link.generation();
-        let known = self.admitted.at(generation);
+        let lost = self.admitted.lost.load(Ordering::Acquire);
+        let known = self.admitted.at(self.link.generation() + lost);
         if known & LAYOUT != 0 && known & bits(roles) != 0 || roles.is_empty() {
             return Ok(());
         }
@@ -66,8 +75,11 @@ impl Inner {
             self.layout().await?;
             found |= LAYOUT;
         }
-        // There was none before this: it was the first, or a later one is asked about again.
-        self.admitted.add(generation.max(1), found);
+        // The connection may have been made by these questions; one that was lost meanwhile is asked
+        // about again.
+        if self.admitted.lost.load(Ordering::Acquire) == lost {
+            self.admitted.add(self.link.generation() + lost, found);
+        }
         Ok(())
     }
 
@@ -124,7 +136,7 @@ impl Inner {
     /// Refuses what a newer version has laid out.
     async fn layout(&self) -> Result<(), Fault> {
         let key = keys::schema(&self.namespace);
-        let answer = match self.link.send(redis::cmd("GET").arg(&key)).await {
+        let answer = match self.send_plain(redis::cmd("GET").arg(&key)).await {
             Ok(answer) => answer,
             Err(mut fault) => {
                 if let StoreError::Backend(why) = &mut fault.error {
