@@ -10,6 +10,7 @@ use crate::{
 use redis::from_redis_value;
 use std::{
     collections::BTreeSet,
+    pin::Pin,
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -67,6 +68,20 @@ impl Inner {
         if known & LAYOUT != 0 && known & bits(roles) != 0 || roles.is_empty() {
             return Ok(());
         }
+        // Apart, so that every other call's future stays small.
+        let asking: Pin<Box<dyn Future<Output = _> + Send + '_>> =
+            Box::pin(self.ask_first(roles, queue, known));
+        let found = asking.await?;
+        // The connection may have been made by these questions; one that was lost meanwhile is asked
+        // about again.
+        if self.admitted.lost.load(Ordering::Acquire) == lost {
+            self.admitted.add(self.link.generation() + lost, found);
+        }
+        Ok(())
+    }
+
+    /// What is known, and what was not yet.
+    async fn ask_first(&self, roles: &[Role], queue: &QueueName, known: u64) -> Result<u64, Fault> {
         let mut found = known;
         if known & bits(roles) == 0 {
             found |= bits(&self.allowed(roles, queue).await?);
@@ -75,12 +90,7 @@ impl Inner {
             self.layout().await?;
             found |= LAYOUT;
         }
-        // The connection may have been made by these questions; one that was lost meanwhile is asked
-        // about again.
-        if self.admitted.lost.load(Ordering::Acquire) == lost {
-            self.admitted.add(self.link.generation() + lost, found);
-        }
-        Ok(())
+        Ok(found)
     }
 
     /// Those of the roles that the user may do all of; an error if there is none.
