@@ -1,8 +1,8 @@
 //! The grammar: global flags, and the command that stands behind them.
 
 use crate::{
-    bench, claim, config::Config, demo, doctor, enqueue, job, quarantine, queue, settle, sweep,
-    top, work, workers,
+    acl, bench, claim, config::Config, demo, doctor, enqueue, job, quarantine, queue, settle,
+    sweep, top, work, workers,
 };
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
 use sprag::Namespace;
@@ -164,6 +164,7 @@ pub(crate) enum Command {
     Top(top::Args),
     Bench(bench::Args),
     Doctor(doctor::Args),
+    Acl(acl::Args),
     /// The tour: a true run of 3,000 jobs through five processes, one of which is killed.
     ///
     /// Uses the Redis of --url, SPRAG_REDIS_URL or REDIS_URL, in a namespace of its own whose keys

@@ -42,12 +42,16 @@ pub(crate) fn client(global: &Global) -> Result<Client, Failure> {
 
 fn named(global: &Global) -> Result<RedisStoreBuilder, StoreError> {
     let url = url(global)?;
+    Ok(builder(&url)?.namespace(namespace(global)?))
+}
+
+/// The namespace that flags, environment and file name.
+pub(crate) fn namespace(global: &Global) -> Result<Namespace, StoreError> {
     let namespace = match &global.namespace {
         Some(namespace) => Some(namespace.clone()),
         None => env("SPRAG_NAMESPACE")?.map(Namespace::new).transpose()?,
     };
-    let namespace = namespace.or_else(|| global.file.namespace.clone());
-    Ok(builder(&url)?.namespace(namespace.unwrap_or_default()))
+    Ok(namespace.or_else(|| global.file.namespace.clone()).unwrap_or_default())
 }
 
 /// A store on this server; `memory://` is refused.

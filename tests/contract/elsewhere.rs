@@ -1,7 +1,10 @@
 //! The same suite on other servers than this machine's: other makes, a cluster, behind sentinels,
 //! over TLS, as a user who may not do everything. Every case has a namespace of its own there.
 
-use crate::support::{Cluster, Elsewhere, Make, Sentinels, Server, TlsServer, rules_of_cases};
+use crate::support::{
+    self, Cluster, Elsewhere, Make, Sentinels, Server, TlsServer, rules_of_cases,
+};
+use sprag::{Namespace, store::Role};
 
 /// All cases on Redis.
 pub(crate) const CASES: &str = "::redis::";
@@ -42,11 +45,12 @@ async fn tls() {
     Elsewhere::tls(&server).passes(CASES, MANY).await;
 }
 
-/// Who may touch the keys and the channels of one namespace, and nothing else.
+/// Who may do what the published rules say, and nothing else.
 #[tokio::test]
 async fn acl() {
-    let rules = ["~case:*", "&case:*", "+@all", "-@admin", "-@dangerous", "+info"];
-    let mut rules = rules_of_cases(rules.map(str::to_owned));
+    let namespace = Namespace::new(support::CASES).expect("a namespace");
+    let rules = Role::ALL.into_iter().flat_map(|role| role.rules(&namespace));
+    let mut rules = rules_of_cases(rules);
     rules.extend(["on", ">secret"].map(str::to_owned));
     let setup = Server::setup().tcp().user("suite", rules).password("all");
     let server = setup.start().await;

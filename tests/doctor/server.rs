@@ -67,5 +67,8 @@ async fn a_user_that_may_too_little_is_told_what_is_missing() {
     let url = sprag.server.url() + "?user=u&pass=p";
     let ran = sprag.run(&["--json", "--url", &url, "doctor"]);
     let acl: Vec<_> = ran.objects().into_iter().filter(|one| one["check"] == "acl").collect();
-    assert_eq!(acl[0]["message"], "user u may not run ZMSCORE", "{ran:?}");
+    assert_eq!(
+        acl[0]["message"], "user u may not run as worker ZMSCORE; as operator ZMSCORE",
+        "{ran:?}"
+    );
 }

@@ -31,5 +31,6 @@ mod gathered;
 mod hands;
 mod matrix;
 mod memory;
+mod roles;
 mod scripts;
 mod stub;
