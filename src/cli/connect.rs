@@ -27,12 +27,19 @@ pub(crate) fn store_of(global: &Global, callers: Callers) -> Result<RedisStore, 
 
 /// What looks at jobs and queues, and steers them.
 pub(crate) fn inspector(global: &Global) -> Result<Inspector, Failure> {
-    Ok(Inspector::new(store(global)?))
+    Ok(Inspector::new(looking(global)?))
+}
+
+/// A store to look by, also at a server that no app would use: who is called at night must see what is
+/// there.
+pub(crate) fn looking(global: &Global) -> Result<RedisStore, Failure> {
+    let builder = named(global)?.repeat_budget(BUDGET).callers(Callers::PerSettlement);
+    Ok(builder.allow_eviction().build()?)
 }
 
 /// The same for a picture that is drawn anew: it says soon that there is no answer, and asks again.
 pub(crate) fn live_inspector(global: &Global) -> Result<Inspector, Failure> {
-    Ok(Inspector::new(named(global)?.repeat_budget(LIVE_BUDGET).build()?))
+    Ok(Inspector::new(named(global)?.repeat_budget(LIVE_BUDGET).allow_eviction().build()?))
 }
 
 /// The store with the library's usual settings, for a process that goes on.
@@ -59,7 +66,7 @@ pub(crate) fn builder(url: &str) -> Result<RedisStoreBuilder, StoreError> {
     if url.starts_with("memory:") {
         return Err(StoreError::Invalid(
             "url: memory:// lives inside one process, and each sprag command is a process of its \
-             own; must be redis://… or redis+unix://…"
+             own; must be redis://… or another of `sprag --help`"
                 .to_owned(),
         ));
     }

@@ -37,7 +37,7 @@ struct Look {
 }
 
 pub(crate) async fn doctor(global: &Global, args: Args) -> Result<ExitCode, Failure> {
-    let mut doctor = connect::store(global)?.doctor();
+    let mut doctor = connect::looking(global)?.doctor();
     let mut found = look(global, &mut doctor, &args.queues, false).await?;
     let server = doctor.server(&found.queues).await?;
     let mendable = found.findings.iter().filter(|finding| finding.repairable).count();

@@ -63,6 +63,8 @@ fn the_table_has_what_rust_sends_and_nothing_else() {
         .flat_map(|form| code.split(form).skip(1))
         .filter_map(|rest| rest.split('"').next())
         .chain(BY_THE_CLIENT)
+        // Redis 7.0 has no such command, and refuses a rule that names it: docs/acl.md tells of it.
+        .filter(|name| *name != "WAITAOF")
         .collect();
     let table: BTreeSet<_> =
         PLAIN.iter().filter_map(|(words, ..)| words.split(' ').next()).collect();
