@@ -109,10 +109,13 @@ impl Way {
         connection: &mut MultiplexedConnection,
         settings: &Settings,
     ) -> Result<(), Fault> {
-        let known = lock(&self.facts).clone();
-        let found = checks::check(connection, settings, known.as_ref(), &self.dialer).await;
+        let found = checks::check(connection, settings).await;
         let facts = found.map_err(|fault| self.failed(fault))?;
-        *lock(&self.facts) = Some(facts);
+        let mut known = lock(&self.facts);
+        if known.as_ref() != Some(&facts) {
+            facts.warn(&self.dialer);
+            *known = Some(facts);
+        }
         Ok(())
     }
 }
