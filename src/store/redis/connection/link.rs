@@ -153,6 +153,12 @@ impl Link {
         Self::new(self.way.clone(), settings)
     }
 
+    /// Where it leads.
+    #[cfg(feature = "cluster")]
+    pub(super) fn name(&self) -> String {
+        self.way.dialer.to_string()
+    }
+
     #[cfg(feature = "cluster")]
     pub(super) fn way(&self) -> &Arc<Way> {
         &self.way
