@@ -1,4 +1,4 @@
-//! `cargo bench --bench bench -- [SECTION…] [--quick] [--json FILE]`: what sprag does and costs, each
+//! `cargo bench --all-features --bench bench -- [SECTION…] [--quick] [--json FILE]`: what sprag does and costs, each
 //! figure beside the least that there can be, measured in the same run on the same server.
 //!
 //! Each section starts servers of its own. The floor is the same variadic commands on the same keys,
