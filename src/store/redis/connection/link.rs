@@ -18,7 +18,7 @@ use std::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tokio::time::timeout;
 
@@ -63,6 +63,11 @@ impl Way {
     #[cfg(feature = "cluster")]
     pub(super) fn silent(&self, fault: &Fault) {
         self.gate.lost(fault);
+    }
+
+    /// When another server took this one's part last: connections from before lead to the old one.
+    pub(super) fn switched_at(&self) -> Option<Instant> {
+        self.dialer.switched_at()
     }
 
     /// A connection whose answers may take so long; none: as long as they like.
@@ -134,6 +139,8 @@ pub(super) struct Link {
 struct Shared {
     connection: Option<MultiplexedConnection>,
     number: u64,
+    /// The switch after which it was made.
+    switched_at: Option<Instant>,
 }
 
 impl Link {
@@ -237,13 +244,16 @@ impl Link {
             Some(connection) => connection,
             None => self.way.dial(None).boxed().await?,
         };
+        let switched_at = self.way.switched_at();
         let sent = connection.send_packed_command(cmd);
         let answer = timeout(block + WATCHDOG, sent)
             .await
             .map_err(|_| Fault::unavailable("a blocked wait got no answer"))?
             .and_then(Value::extract_error)
             .map_err(Fault::from)?;
-        lock(&self.idle_waiters).push(connection);
+        if self.way.switched_at() == switched_at {
+            lock(&self.idle_waiters).push(connection);
+        }
         Ok(answer)
     }
 
@@ -260,15 +270,29 @@ impl Link {
     async fn commands(&self) -> Result<(MultiplexedConnection, u64), Fault> {
         // Held while connecting: of many who ask at once each learns what came of the try before.
         let mut shared = self.commands.lock().await;
+        let switched_at = self.way.switched_at();
+        if shared.switched_at != switched_at {
+            shared.connection = None;
+            self.forget_others();
+        }
         if let Some(connection) = &shared.connection {
             return Ok((connection.clone(), shared.number));
         }
         // Rare, and large: not a part of every call's future.
         let connection = self.connect().boxed().await?;
         shared.connection = Some(connection.clone());
+        shared.switched_at = switched_at;
         shared.number += 1;
         self.settings.made.fetch_add(1, Ordering::Release);
         Ok((connection, shared.number))
+    }
+
+    /// Where the shared connection leads nowhere, those that are idle do not either.
+    fn forget_others(&self) {
+        lock(&self.idle_waiters).clear();
+        if let Some(pool) = self.pool.get() {
+            pool.retain(|_, _| false);
+        }
     }
 
     async fn connect(&self) -> Result<MultiplexedConnection, Fault> {
@@ -281,10 +305,7 @@ impl Link {
     async fn discard(&self, number: u64, fault: &Fault) {
         let mut shared = self.commands.lock().await;
         if shared.number == number && shared.connection.take().is_some() {
-            lock(&self.idle_waiters).clear();
-            if let Some(pool) = self.pool.get() {
-                pool.retain(|_, _| false);
-            }
+            self.forget_others();
             self.way.gate.lost(fault);
             tracing::warn!(server = %self.way.dialer, error = %fault.error,
                 "connection to Redis given up; connecting anew at the next call");

@@ -2,7 +2,7 @@
 //!
 //! `target` reads the URL, `dial` opens a connection, `gate` says when not to, `checks` look at the
 //! server, `link` has the connections to one server, `pool` those for work that would hold up others,
-//! `cluster` finds the node of a key.
+//! `cluster` finds the node of a key, `switch` hears of another master.
 
 mod checks;
 #[cfg(feature = "cluster")]
@@ -11,6 +11,8 @@ mod dial;
 mod gate;
 mod link;
 mod pool;
+#[cfg(feature = "sentinel")]
+mod switch;
 mod target;
 
 pub(super) use link::WATCHDOG;

@@ -42,6 +42,9 @@ impl managed::Manager for Manager {
         connection: &mut MultiplexedConnection,
         metrics: &Metrics,
     ) -> RecycleResult<Fault> {
+        if self.0.switched_at().is_some_and(|at| metrics.created < at) {
+            return Err(RecycleError::message("another server is the master"));
+        }
         if metrics.last_used() < FRESH {
             return Ok(());
         }
