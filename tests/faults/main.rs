@@ -34,3 +34,5 @@ mod memory;
 mod roles;
 mod scripts;
 mod stub;
+#[cfg(feature = "sentinel")]
+mod switch;

@@ -27,6 +27,7 @@ pub(super) enum Dialer {
         master: String,
         client: tokio::sync::Mutex<redis::sentinel::SentinelClient>,
         switch: Switch,
+        dialing: Dialing,
     },
 }
 
@@ -46,10 +47,12 @@ impl Dialer {
         match self {
             Self::Server(client) => Ok(client.clone()),
             #[cfg(feature = "sentinel")]
-            Self::Sentinel { client, switch, .. } => {
+            Self::Sentinel { client, switch, dialing, .. } => {
                 switch.listen();
-                let found = client.lock().await.async_get_client().await?;
-                switch.check(&found).map(|()| found)
+                if let Some(new) = switch.fresh().and_then(|server| dialing.client(&server).ok()) {
+                    return Ok(new);
+                }
+                client.lock().await.async_get_client().await
             }
         }
     }
@@ -65,6 +68,7 @@ impl Dialer {
 }
 
 /// What is the same for all servers of a target.
+#[derive(Clone)]
 pub(super) struct Dialing {
     redis: RedisConnectionInfo,
     tls: Option<Tls>,
@@ -73,6 +77,7 @@ pub(super) struct Dialing {
 #[cfg(feature = "tls")]
 type Tls = redis::TlsCertificates;
 #[cfg(not(feature = "tls"))]
+#[derive(Clone)]
 enum Tls {}
 
 impl Dialing {
@@ -87,9 +92,12 @@ impl Dialing {
 
     /// Leads to this very server.
     pub(super) fn server(&self, server: &Server) -> Result<Dialer, StoreError> {
+        self.client(server).map(Dialer::Server)
+    }
+
+    fn client(&self, server: &Server) -> Result<Client, StoreError> {
         let info = self.address(server).into_connection_info().map_err(|e| unusable(&e))?;
-        let info = info.set_redis_settings(self.redis.clone()).set_tcp_settings(tcp_settings());
-        self.open(info).map(Dialer::Server)
+        self.open(info.set_redis_settings(self.redis.clone()).set_tcp_settings(tcp_settings()))
     }
 
     fn address(&self, server: &Server) -> ConnectionAddr {
@@ -155,7 +163,8 @@ impl Dialing {
         let client = builder.build().map_err(|e| unusable(&e))?;
         let said = target.servers.iter().map(|server| self.listener(target, server));
         let switch = Switch::new(master, said.collect::<Result<_, _>>()?);
-        Ok(Dialer::Sentinel { master: master.to_owned(), client: client.into(), switch })
+        let dialing = self.clone();
+        Ok(Dialer::Sentinel { master: master.to_owned(), client: client.into(), switch, dialing })
     }
 
     /// Leads to a sentinel.

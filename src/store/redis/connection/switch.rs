@@ -4,9 +4,10 @@
 //! loses them when it follows the new one. Whoever leaves it at the sentinels' word loses next to none.
 //! `+switch-master`: "Sentinel Pub/Sub API", redis.io.
 
+use super::target::Server;
 use crate::store::redis::call::less_up_to_half;
 use futures_util::StreamExt;
-use redis::{Client, ErrorKind, RedisError, RedisResult};
+use redis::Client;
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
@@ -21,8 +22,8 @@ const CHANNEL: &str = "+switch-master";
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 /// How long connecting to a sentinel may take.
 const CONNECT: Duration = Duration::from_secs(2);
-/// For so long after a switch a sentinel that names another master has not heard of it yet. Then it is
-/// believed: the word may have been about a switch before that.
+/// For so long after a switch a sentinel that names another master may not have heard of it. Then it is
+/// believed again.
 const SETTLES: Duration = Duration::from_secs(5);
 
 /// What the sentinels of one master said last, and who listens to them.
@@ -35,8 +36,7 @@ pub(super) struct Switch {
 
 struct Last {
     at: Instant,
-    /// `host port` of the new master.
-    to: String,
+    to: Server,
 }
 
 impl Switch {
@@ -62,19 +62,10 @@ impl Switch {
         }));
     }
 
-    /// Refuses a server that was the master before the last switch.
-    pub(super) fn check(&self, named: &Client) -> RedisResult<()> {
-        let redis::ConnectionAddr::Tcp(host, port) = named.get_connection_info().addr() else {
-            return Ok(());
-        };
+    /// The master after a switch that a moment ago some sentinel told of, and others may not know yet.
+    pub(super) fn fresh(&self) -> Option<Server> {
         let last = lock(&self.last);
-        match last.as_ref().filter(|last| last.at.elapsed() < SETTLES) {
-            Some(last) if last.to != format!("{host} {port}") => Err(RedisError::from((
-                ErrorKind::MasterNameNotFoundBySentinel,
-                "a sentinel names the old master still",
-            ))),
-            _ => Ok(()),
-        }
+        last.as_ref().filter(|last| last.at.elapsed() < SETTLES).map(|last| last.to.clone())
     }
 }
 
@@ -107,7 +98,7 @@ async fn listen_on(sentinel: Client, master: String, last: Arc<Mutex<Option<Last
 }
 
 /// Each sentinel says it: the first counts.
-fn note(last: &Mutex<Option<Last>>, master: &str, to: String) {
+fn note(last: &Mutex<Option<Last>>, master: &str, to: Server) {
     let mut last = lock(last);
     let known = last.as_ref().is_some_and(|last| last.to == to && last.at.elapsed() < SETTLES);
     if !known {
@@ -117,10 +108,12 @@ fn note(last: &Mutex<Option<Last>>, master: &str, to: String) {
 }
 
 /// Where to: `master old-host old-port new-host new-port`.
-fn switched(said: &str, master: &str) -> Option<String> {
+fn switched(said: &str, master: &str) -> Option<Server> {
     let words: Vec<_> = said.rsplitn(5, ' ').collect();
     match words[..] {
-        [port, host, _, _, name] if name == master => Some(format!("{host} {port}")),
+        [port, host, _, _, name] if name == master => {
+            Some(Server::Tcp(host.to_owned(), port.parse().ok()?))
+        }
         _ => None,
     }
 }
@@ -134,30 +127,31 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
+    fn at(host: &str, port: u16) -> Server {
+        Server::Tcp(host.to_owned(), port)
+    }
+
     #[test]
     fn a_switch_is_that_of_its_master() {
         let said = "mymaster 127.0.0.1 1 10.0.0.2 2";
-        assert_eq!(switched(said, "mymaster").as_deref(), Some("10.0.0.2 2"));
-        assert_eq!(switched("my master h 1 g 2", "my master").as_deref(), Some("g 2"));
-        for (said, master) in
-            [(said, "other"), (said, "master"), ("nonsense", "nonsense"), ("", "")]
+        assert_eq!(switched(said, "mymaster"), Some(at("10.0.0.2", 2)));
+        assert_eq!(switched("my master h 1 g 2", "my master"), Some(at("g", 2)));
+        let wrong = [(said, "other"), (said, "master"), ("nonsense", "nonsense"), ("", "")];
+        for (said, master) in wrong.into_iter().chain([("m h 1 g x", "m"), ("m h 1 g 65536", "m")])
         {
             assert_eq!(switched(said, master), None, "{said}");
         }
     }
 
     #[test]
-    fn a_server_that_was_the_master_before_is_refused_for_a_moment() {
+    fn a_new_master_is_believed_for_a_moment_whatever_others_say() {
         let switch = Switch::new("m", Vec::new());
-        let old = Client::open("redis://h:1").expect("a client");
-        let new = Client::open("redis://h:2").expect("a client");
-        assert!(switch.check(&old).is_ok() && switch.at().is_none());
-        note(&switch.last, "m", "h 2".into());
+        assert!(switch.fresh().is_none() && switch.at().is_none());
+        note(&switch.last, "m", at("h", 2));
         let first = switch.at();
-        note(&switch.last, "m", "h 2".into());
-        assert_eq!(switch.at(), first, "said again");
-        assert!(switch.check(&old).is_err() && switch.check(&new).is_ok());
+        note(&switch.last, "m", at("h", 2));
+        assert_eq!((switch.at(), switch.fresh()), (first, Some(at("h", 2))), "said again");
         lock(&switch.last).as_mut().expect("noted").at -= SETTLES;
-        assert!(switch.check(&old).is_ok());
+        assert_eq!(switch.fresh(), None);
     }
 }
