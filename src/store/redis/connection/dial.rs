@@ -229,6 +229,12 @@ fn read_certificates(files: &TlsFiles) -> Result<Tls, StoreError> {
 #[cfg(feature = "tls")]
 fn pem(option: &str, file: &std::path::Path) -> Result<Vec<u8>, StoreError> {
     use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
+    // Somebody may have put the contents in the name's place.
+    if file.as_os_str().to_string_lossy().contains("-----BEGIN") {
+        return Err(StoreError::Invalid(format!(
+            "url {option}: must be a file's name, not its text"
+        )));
+    }
     let shown = file.display();
     let unreadable =
         |why: &dyn fmt::Display| StoreError::Invalid(format!("url {option}: {shown}: {why}"));
