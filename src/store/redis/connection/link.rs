@@ -44,13 +44,15 @@ pub(super) struct Settings {
 pub(super) struct Way {
     dialer: Dialer,
     gate: Gate,
+    /// Held while connecting: of many who ask at once each learns what came of the try before.
+    dialing: tokio::sync::Mutex<()>,
     /// What the last check found.
     facts: Mutex<Option<Facts>>,
 }
 
 impl Way {
     pub(super) fn new(dialer: Dialer) -> Self {
-        Self { dialer, gate: Gate::default(), facts: Mutex::default() }
+        Self { dialer, gate: Gate::default(), dialing: Default::default(), facts: Mutex::default() }
     }
 
     /// How often the server failed since its last answer.
@@ -62,7 +64,11 @@ impl Way {
     /// Somebody gave up waiting for it.
     #[cfg(feature = "cluster")]
     pub(super) fn silent(&self, fault: &Fault) {
-        self.gate.lost(fault);
+        self.lost(fault);
+    }
+
+    fn lost(&self, fault: &Fault) {
+        self.gate.lost(fault, &self.dialer.to_string());
     }
 
     /// When another server took this one's part last: connections from before lead to the old one.
@@ -93,6 +99,7 @@ impl Way {
         &self,
         connecting: impl Future<Output = RedisResult<T>>,
     ) -> Result<T, Fault> {
+        let _one_at_a_time = self.dialing.lock().await;
         self.gate.pass()?;
         // The greeting of a connection without response timeout must not hang either.
         let made = match timeout(2 * CONNECT_TIMEOUT, connecting).await {
@@ -132,6 +139,8 @@ pub(super) struct Link {
     commands: tokio::sync::Mutex<Shared>,
     idle_waiters: Mutex<Vec<MultiplexedConnection>>,
     pool: OnceLock<Pool>,
+    /// How often all connections of the pool were given up.
+    pool_given_up: AtomicU64,
 }
 
 /// The shared connection, and the how-manieth it is.
@@ -152,6 +161,7 @@ impl Link {
             commands: tokio::sync::Mutex::default(),
             idle_waiters: Mutex::default(),
             pool: OnceLock::new(),
+            pool_given_up: AtomicU64::new(0),
         }
     }
 
@@ -220,20 +230,31 @@ impl Link {
     ) -> Result<Vec<RedisResult<Value>>, Fault> {
         let within = self.settings.response_timeout + longer;
         let pool = self.pool.get_or_init(|| pool::of(self.way.clone(), &self.settings));
+        let given_up = self.pool_given_up.load(Ordering::Acquire);
         let answers = pool::send(pool, cmds, within).await;
-        match &answers {
+        let fault = match &answers {
             Ok(answers) => {
                 let faults = answers.iter().filter_map(|answer| answer.as_ref().err());
-                if faults.cloned().map(Fault::from).any(|fault| fault.discard) {
-                    pool.retain(|_, _| false);
-                }
+                faults.cloned().map(Fault::from).find(|fault| fault.discard)
             }
-            Err(fault) if fault.discard => {
-                pool.retain(|_, _| false);
-            }
-            Err(_) => {}
+            Err(fault) => fault.discard.then(|| fault.clone()),
+        };
+        match fault {
+            Some(fault) => self.give_up_pool(pool, given_up, &fault),
+            None if answers.is_ok() => self.way.gate.answered(),
+            None => {}
         }
         answers
+    }
+
+    /// Of many calls that fail together the first gives all idle connections up.
+    fn give_up_pool(&self, pool: &Pool, given_up: u64, fault: &Fault) {
+        let next = given_up + 1;
+        let (done, seen) = (Ordering::AcqRel, Ordering::Acquire);
+        if self.pool_given_up.compare_exchange(given_up, next, done, seen).is_ok() {
+            pool.retain(|_, _| false);
+            self.way.lost(fault);
+        }
     }
 
     /// Sends a command that blocks on the server for up to `block`, on a connection of its own
@@ -306,9 +327,7 @@ impl Link {
         let mut shared = self.commands.lock().await;
         if shared.number == number && shared.connection.take().is_some() {
             self.forget_others();
-            self.way.gate.lost(fault);
-            tracing::warn!(server = %self.way.dialer, error = %fault.error,
-                "connection to Redis given up; connecting anew at the next call");
+            self.way.lost(fault);
         }
     }
 }

@@ -117,7 +117,8 @@ pub(super) async fn send(
 
 fn no_connection(pool: &Pool, error: PoolError<Fault>) -> Fault {
     match error {
-        PoolError::Backend(fault) => fault,
+        // There was none to give up.
+        PoolError::Backend(fault) => Fault { discard: false, ..fault },
         PoolError::Timeout(TimeoutType::Wait) => {
             let size = pool.status().max_size;
             // Nothing is wrong with the others.
