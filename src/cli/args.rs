@@ -85,7 +85,8 @@ impl Args {
 /// Flags of every command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Flags {
-    /// Redis: redis://[user:password@]host[:port][/db] or redis+unix:///path.
+    /// Redis: redis://[user:password@]host[:port][/db], redis+unix:///path,
+    /// redis+sentinel://host,host/master or redis+cluster://host,host; rediss… is TLS.
     /// Else SPRAG_REDIS_URL, else REDIS_URL, else redis://127.0.0.1:6379
     #[arg(long, global = true, value_name = "URL")]
     url: Option<String>,
