@@ -66,7 +66,8 @@ pub(crate) fn builder(url: &str) -> Result<RedisStoreBuilder, StoreError> {
     if url.starts_with("memory:") {
         return Err(StoreError::Invalid(
             "url: memory:// lives inside one process, and each sprag command is a process of its \
-             own; must be redis://… or another of `sprag --help`"
+             own; must be redis://…, redis+unix://…, redis+sentinel://… or \
+             redis+cluster://…"
                 .to_owned(),
         ));
     }
