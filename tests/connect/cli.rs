@@ -20,8 +20,9 @@ fn sprag(url: &str, args: &[&str]) -> Command {
     command
 }
 
+/// A demo alone takes twenty seconds.
 async fn run(command: &mut Command) -> Output {
-    tokio::time::timeout(PATIENCE, command.output()).await.expect("in time").expect("it runs")
+    tokio::time::timeout(4 * PATIENCE, command.output()).await.expect("in time").expect("it runs")
 }
 
 /// It must succeed; what it printed.
