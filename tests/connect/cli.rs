@@ -21,7 +21,7 @@ fn sprag(url: &str, args: &[&str]) -> Command {
 }
 
 async fn run(command: &mut Command) -> Output {
-    tokio::time::timeout(PATIENCE, command.output()).await.expect("in time").expect("it runs")
+    tokio::time::timeout(3 * PATIENCE, command.output()).await.expect("in time").expect("it runs")
 }
 
 /// It must succeed; what it printed.
