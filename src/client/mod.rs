@@ -69,8 +69,8 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    /// Opens the store that the URL names: `redis://…`, `redis+unix://…`, or `memory://` for a try
-    /// inside one process. Connects at the first call.
+    /// Opens the store that the URL names, see [`RedisStore::builder`], or `memory://` for a try inside
+    /// one process. Connects at the first call.
     ///
     /// # Errors
     /// `Invalid` if the URL is not one of these. Its text does not repeat the URL.

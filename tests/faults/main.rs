@@ -31,5 +31,8 @@ mod gathered;
 mod hands;
 mod matrix;
 mod memory;
+mod roles;
 mod scripts;
 mod stub;
+#[cfg(feature = "sentinel")]
+mod switch;

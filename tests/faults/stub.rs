@@ -1,7 +1,13 @@
 //! A server that speaks RESP and answers scripts as a test wants it: by the book, or not.
 
 use crate::support::resp::{Frames, words};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 use tokio::{
     io::{AsyncWriteExt, split},
     net::{TcpListener, TcpStream},
@@ -25,6 +31,14 @@ pub(crate) enum Reply {
 pub(crate) struct Stub {
     port: u16,
     accepting: JoinHandle<()>,
+    counts: Arc<Counts>,
+}
+
+/// What came.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) connections: AtomicU64,
+    pub(crate) scripts: AtomicU64,
 }
 
 impl Stub {
@@ -41,14 +55,24 @@ impl Stub {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = listener.local_addr().expect("a bound address").port();
         let replies = Arc::new((script, password));
+        let counts = Arc::<Counts>::default();
+        let counted = counts.clone();
         let accepting = tokio::spawn(async move {
             let mut connections = tokio::task::JoinSet::new();
             while let Ok((client, _)) = listener.accept().await {
-                let replies = replies.clone();
-                connections.spawn(async move { serve(client, &replies.0, &replies.1).await });
+                counted.connections.fetch_add(1, Ordering::Relaxed);
+                let (replies, counted) = (replies.clone(), counted.clone());
+                connections
+                    .spawn(async move { serve(client, &replies.0, &replies.1, &counted).await });
             }
         });
-        Self { port, accepting }
+        Self { port, accepting, counts }
+    }
+
+    /// Connections, and calls of scripts.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let Counts { connections, scripts } = &*self.counts;
+        (connections.load(Ordering::Relaxed), scripts.load(Ordering::Relaxed))
     }
 
     pub(crate) fn url(&self, password: &str) -> String {
@@ -62,13 +86,21 @@ impl Drop for Stub {
     }
 }
 
-async fn serve(client: TcpStream, script: &Reply, password: &Reply) -> std::io::Result<()> {
+async fn serve(
+    client: TcpStream,
+    script: &Reply,
+    password: &Reply,
+    counts: &Counts,
+) -> std::io::Result<()> {
     let (read, mut write) = split(client);
     let mut requests = Frames::new(read);
     while let Some(request) = requests.next().await? {
         let command = words(&request)?[0].to_ascii_lowercase();
         let reply = match &*command {
-            b"evalsha" | b"eval" => *script,
+            b"evalsha" | b"eval" => {
+                counts.scripts.fetch_add(1, Ordering::Relaxed);
+                *script
+            }
             b"auth" => *password,
             b"script" => Reply::Bytes("$40\r\n0000000000000000000000000000000000000000\r\n"),
             _ => Reply::Bytes("+OK\r\n"),

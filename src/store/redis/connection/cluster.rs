@@ -257,10 +257,16 @@ impl Cluster {
         own.map(drop)
     }
 
+    pub(super) async fn all_masters(&self) -> Result<Vec<Arc<Link>>, Fault> {
+        self.fresh_map().boxed().await?;
+        let mut masters = self.masters();
+        masters.sort_by_cached_key(|link| link.name());
+        Ok(masters)
+    }
+
     /// All masters must answer.
     pub(super) async fn send_to_masters(&self, cmd: &Cmd) -> Result<(), Fault> {
-        self.fresh_map().boxed().await?;
-        let masters = self.masters();
+        let masters = self.all_masters().await?;
         let answers = join_all(masters.iter().map(|link| link.send(cmd, false))).await;
         answers.into_iter().collect::<Result<Vec<_>, _>>().map(drop).inspect_err(|_| self.stale())
     }

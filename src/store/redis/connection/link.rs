@@ -18,7 +18,7 @@ use std::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tokio::time::timeout;
 
@@ -44,13 +44,15 @@ pub(super) struct Settings {
 pub(super) struct Way {
     dialer: Dialer,
     gate: Gate,
+    /// Held while connecting: of many who ask at once each learns what came of the try before.
+    dialing: tokio::sync::Mutex<()>,
     /// What the last check found.
     facts: Mutex<Option<Facts>>,
 }
 
 impl Way {
     pub(super) fn new(dialer: Dialer) -> Self {
-        Self { dialer, gate: Gate::default(), facts: Mutex::default() }
+        Self { dialer, gate: Gate::default(), dialing: Default::default(), facts: Mutex::default() }
     }
 
     /// How often the server failed since its last answer.
@@ -62,7 +64,16 @@ impl Way {
     /// Somebody gave up waiting for it.
     #[cfg(feature = "cluster")]
     pub(super) fn silent(&self, fault: &Fault) {
-        self.gate.lost(fault);
+        self.lost(fault);
+    }
+
+    fn lost(&self, fault: &Fault) {
+        self.gate.lost(fault, &self.dialer.to_string());
+    }
+
+    /// When another server took this one's part last: connections from before lead to the old one.
+    pub(super) fn switched_at(&self) -> Option<Instant> {
+        self.dialer.switched_at()
     }
 
     /// A connection whose answers may take so long; none: as long as they like.
@@ -88,6 +99,7 @@ impl Way {
         &self,
         connecting: impl Future<Output = RedisResult<T>>,
     ) -> Result<T, Fault> {
+        let _one_at_a_time = self.dialing.lock().await;
         self.gate.pass()?;
         // The greeting of a connection without response timeout must not hang either.
         let made = match timeout(2 * CONNECT_TIMEOUT, connecting).await {
@@ -109,10 +121,13 @@ impl Way {
         connection: &mut MultiplexedConnection,
         settings: &Settings,
     ) -> Result<(), Fault> {
-        let known = lock(&self.facts).clone();
-        let found = checks::check(connection, settings, known.as_ref(), &self.dialer).await;
+        let found = checks::check(connection, settings).await;
         let facts = found.map_err(|fault| self.failed(fault))?;
-        *lock(&self.facts) = Some(facts);
+        let mut known = lock(&self.facts);
+        if known.as_ref() != Some(&facts) {
+            facts.warn(&self.dialer);
+            *known = Some(facts);
+        }
         Ok(())
     }
 }
@@ -124,6 +139,8 @@ pub(super) struct Link {
     commands: tokio::sync::Mutex<Shared>,
     idle_waiters: Mutex<Vec<MultiplexedConnection>>,
     pool: OnceLock<Pool>,
+    /// How often all connections of the pool were given up.
+    pool_given_up: AtomicU64,
 }
 
 /// The shared connection, and the how-manieth it is.
@@ -131,6 +148,8 @@ pub(super) struct Link {
 struct Shared {
     connection: Option<MultiplexedConnection>,
     number: u64,
+    /// The switch after which it was made.
+    switched_at: Option<Instant>,
 }
 
 impl Link {
@@ -142,12 +161,19 @@ impl Link {
             commands: tokio::sync::Mutex::default(),
             idle_waiters: Mutex::default(),
             pool: OnceLock::new(),
+            pool_given_up: AtomicU64::new(0),
         }
     }
 
     /// The same server over connections of their own; a server that is away is away for all.
     pub(super) fn apart(&self, settings: Arc<Settings>) -> Self {
         Self::new(self.way.clone(), settings)
+    }
+
+    /// Where it leads.
+    #[cfg(feature = "cluster")]
+    pub(super) fn name(&self) -> String {
+        self.way.dialer.to_string()
     }
 
     #[cfg(feature = "cluster")]
@@ -204,20 +230,31 @@ impl Link {
     ) -> Result<Vec<RedisResult<Value>>, Fault> {
         let within = self.settings.response_timeout + longer;
         let pool = self.pool.get_or_init(|| pool::of(self.way.clone(), &self.settings));
+        let given_up = self.pool_given_up.load(Ordering::Acquire);
         let answers = pool::send(pool, cmds, within).await;
-        match &answers {
+        let fault = match &answers {
             Ok(answers) => {
                 let faults = answers.iter().filter_map(|answer| answer.as_ref().err());
-                if faults.cloned().map(Fault::from).any(|fault| fault.discard) {
-                    pool.retain(|_, _| false);
-                }
+                faults.cloned().map(Fault::from).find(|fault| fault.discard)
             }
-            Err(fault) if fault.discard => {
-                pool.retain(|_, _| false);
-            }
-            Err(_) => {}
+            Err(fault) => fault.discard.then(|| fault.clone()),
+        };
+        match fault {
+            Some(fault) => self.give_up_pool(pool, given_up, &fault),
+            None if answers.is_ok() => self.way.gate.answered(),
+            None => {}
         }
         answers
+    }
+
+    /// Of many calls that fail together the first gives all idle connections up.
+    fn give_up_pool(&self, pool: &Pool, given_up: u64, fault: &Fault) {
+        let next = given_up + 1;
+        let (done, seen) = (Ordering::AcqRel, Ordering::Acquire);
+        if self.pool_given_up.compare_exchange(given_up, next, done, seen).is_ok() {
+            pool.retain(|_, _| false);
+            self.way.lost(fault);
+        }
     }
 
     /// Sends a command that blocks on the server for up to `block`, on a connection of its own
@@ -228,13 +265,16 @@ impl Link {
             Some(connection) => connection,
             None => self.way.dial(None).boxed().await?,
         };
+        let switched_at = self.way.switched_at();
         let sent = connection.send_packed_command(cmd);
         let answer = timeout(block + WATCHDOG, sent)
             .await
             .map_err(|_| Fault::unavailable("a blocked wait got no answer"))?
             .and_then(Value::extract_error)
             .map_err(Fault::from)?;
-        lock(&self.idle_waiters).push(connection);
+        if self.way.switched_at() == switched_at {
+            lock(&self.idle_waiters).push(connection);
+        }
         Ok(answer)
     }
 
@@ -251,15 +291,29 @@ impl Link {
     async fn commands(&self) -> Result<(MultiplexedConnection, u64), Fault> {
         // Held while connecting: of many who ask at once each learns what came of the try before.
         let mut shared = self.commands.lock().await;
+        let switched_at = self.way.switched_at();
+        if shared.switched_at != switched_at {
+            shared.connection = None;
+            self.forget_others();
+        }
         if let Some(connection) = &shared.connection {
             return Ok((connection.clone(), shared.number));
         }
         // Rare, and large: not a part of every call's future.
         let connection = self.connect().boxed().await?;
         shared.connection = Some(connection.clone());
+        shared.switched_at = switched_at;
         shared.number += 1;
         self.settings.made.fetch_add(1, Ordering::Release);
         Ok((connection, shared.number))
+    }
+
+    /// Where the shared connection leads nowhere, those that are idle do not either.
+    fn forget_others(&self) {
+        lock(&self.idle_waiters).clear();
+        if let Some(pool) = self.pool.get() {
+            pool.retain(|_, _| false);
+        }
     }
 
     async fn connect(&self) -> Result<MultiplexedConnection, Fault> {
@@ -272,13 +326,8 @@ impl Link {
     async fn discard(&self, number: u64, fault: &Fault) {
         let mut shared = self.commands.lock().await;
         if shared.number == number && shared.connection.take().is_some() {
-            lock(&self.idle_waiters).clear();
-            if let Some(pool) = self.pool.get() {
-                pool.retain(|_, _| false);
-            }
-            self.way.gate.lost(fault);
-            tracing::warn!(server = %self.way.dialer, error = %fault.error,
-                "connection to Redis given up; connecting anew at the next call");
+            self.forget_others();
+            self.way.lost(fault);
         }
     }
 }

@@ -42,6 +42,9 @@ impl managed::Manager for Manager {
         connection: &mut MultiplexedConnection,
         metrics: &Metrics,
     ) -> RecycleResult<Fault> {
+        if self.0.switched_at().is_some_and(|at| metrics.created < at) {
+            return Err(RecycleError::message("another server is the master"));
+        }
         if metrics.last_used() < FRESH {
             return Ok(());
         }
@@ -114,7 +117,8 @@ pub(super) async fn send(
 
 fn no_connection(pool: &Pool, error: PoolError<Fault>) -> Fault {
     match error {
-        PoolError::Backend(fault) => fault,
+        // There was none to give up.
+        PoolError::Backend(fault) => Fault { discard: false, ..fault },
         PoolError::Timeout(TimeoutType::Wait) => {
             let size = pool.status().max_size;
             // Nothing is wrong with the others.
