@@ -12,7 +12,7 @@ async fn a_durable_job_outlives_its_master() {
     let client = patient(&pair.master.url(), ms(1_000));
     let ids: Vec<_> = (0..40).map(|number| format!("job-{number}")).collect();
     let enqueue = async |id: &String| {
-        client.enqueue(note(1)).id(id).replicas(1, ms(5_000)).await.expect("a replica has it");
+        client.enqueue(note(1)).id(id).replicas(1, ms(10_000)).await.expect("a replica has it");
     };
     join_all(ids.iter().map(enqueue)).await;
     pair.master.kill();

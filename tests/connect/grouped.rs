@@ -13,9 +13,9 @@ async fn many_durable_enqueues_share_calls() {
     let pair = Pair::start().await;
     let proxy = Proxy::in_front_of(&pair.master).await;
     let client = patient(&proxy.url(), ms(3_000));
-    client.enqueue(note(0)).replicas(1, ms(5_000)).await.expect("a replica");
+    client.enqueue(note(0)).replicas(1, ms(10_000)).await.expect("a replica");
     let before = (proxy.seen("enqueue"), proxy.seen("wait"));
-    let enqueue = async |number| client.enqueue(note(number)).replicas(1, ms(5_000)).await;
+    let enqueue = async |number| client.enqueue(note(number)).replicas(1, ms(10_000)).await;
     for answer in join_all((0..1_000).map(enqueue)).await {
         answer.expect("a replica");
     }
@@ -28,7 +28,7 @@ async fn another_durability_is_another_call() {
     let pair = Pair::start().await;
     let proxy = Proxy::in_front_of(&pair.master).await;
     let client = patient(&proxy.url(), ms(0));
-    client.enqueue(note(0)).replicas(1, ms(5_000)).await.expect("a replica");
+    client.enqueue(note(0)).replicas(1, ms(10_000)).await.expect("a replica");
     // Nobody waits for two replicas but who asked for them.
     let (two, one, none) = tokio::join!(
         client.enqueue(note(1)).replicas(2, ms(1_500)),

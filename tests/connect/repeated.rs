@@ -16,7 +16,7 @@ async fn a_repeat_by_another_connection_waits_truly() {
         let proxy = Proxy::in_front_of(&pair.master).await;
         let client = patient(&proxy.url(), BUDGET);
         // The queue is there, the scripts are loaded, and a caller is at hand.
-        client.enqueue(note(1)).replicas(1, ms(5_000)).await.expect("a replica");
+        client.enqueue(note(1)).replicas(1, ms(10_000)).await.expect("a replica");
         let before = proxy.seen("enqueue");
         pair.replica.pause();
         proxy.on("enqueue").drop_reply();
@@ -27,7 +27,7 @@ async fn a_repeat_by_another_connection_waits_truly() {
         pair.replica.resume();
         // With the replica back, the repeat of a lost answer succeeds.
         proxy.on("enqueue").drop_reply();
-        let again = client.enqueue(note(3)).id("b").replicas(1, ms(5_000)).await;
+        let again = client.enqueue(note(3)).id("b").replicas(1, ms(10_000)).await;
         assert!(!again.expect("a replica").existing, "{make:?}");
         assert!(is_there(&patient(&pair.replica.url(), BUDGET), "b").await);
     }

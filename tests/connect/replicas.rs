@@ -34,7 +34,8 @@ async fn without_a_replica_it_is_told_so_in_time_and_the_job_is_there() {
     let pair = Pair::start().await;
     pair.part().await;
     let client = hasty(&pair.master.url());
-    let enqueue = || client.enqueue(note(1)).id("order-7").replicas(1, ms(200));
+    let within = |wait| client.enqueue(note(1)).id("order-7").replicas(1, wait);
+    let enqueue = || within(ms(200));
     let started = Instant::now();
     let text = unavailable(enqueue().await);
     assert!((ms(200)..ms(2_000)).contains(&started.elapsed()), "{:?}", started.elapsed());
@@ -45,7 +46,7 @@ async fn without_a_replica_it_is_told_so_in_time_and_the_job_is_there() {
     says(&unavailable(enqueue().await), &["order-7", "0 of 1"]);
     assert!(started.elapsed() >= ms(200));
     pair.join().await;
-    assert!(existing(enqueue().await));
+    assert!(existing(within(ms(10_000)).await));
     // One is not two.
     let text = unavailable(client.enqueue(note(1)).id("order-7").replicas(2, ms(200)).await);
     says(&text, &["order-7", "1 of 2"]);
@@ -69,7 +70,7 @@ async fn a_replica_that_hangs_has_nothing() {
         says(&unavailable(Err::<(), _>(refused.error)), &["0 of 1"]);
         assert!(is_there(&client, "b").await);
         pair.replica.resume();
-        assert!(existing(client.enqueue(note(1)).id("a").replicas(1, ms(5_000)).await));
+        assert!(existing(client.enqueue(note(1)).id("a").replicas(1, ms(10_000)).await));
     }
 }
 

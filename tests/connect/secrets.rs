@@ -105,7 +105,7 @@ async fn nothing_shows_a_secret() {
             format!("rediss://{user}127.0.0.1:{port}?ca={}", tls.certificates.ca.display()),
         ]);
     }
-    urls.push(format!("redis+unix:///no/such?user=u&pass=s3cr3t"));
+    urls.push("redis+unix:///no/such?user=u&pass=s3cr3t".to_owned());
     urls.push(tls.url_of(&format!("{user}localhost"), Some(&tls.certificates.ca), None));
     let stranger = Some(&tls.certificates.stranger);
     urls.push(tls.url_of(&format!("{user}localhost"), Some(&tls.certificates.ca), stranger));

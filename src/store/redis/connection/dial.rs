@@ -20,6 +20,7 @@ const KEEPALIVE: Duration = Duration::from_secs(15);
 const USER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Leads to a server, whichever has its part at the moment.
+#[allow(clippy::large_enum_variant, reason = "one for each server, behind an Arc")]
 pub(super) enum Dialer {
     Server(Client),
     #[cfg(feature = "sentinel")]
