@@ -231,7 +231,9 @@ impl Shift {
         let report = tokio::time::timeout(PATIENCE, &mut self.working).await;
         let report = report.expect("in time").expect("no panic");
         assert_eq!((info.archived, info.failed_today, info.quarantined), (0, 0, 0), "{info:?}");
-        assert_eq!((report.retried, report.archived, report.lost), (0, 0, 0), "{report:?}");
+        assert_eq!((report.retried, report.archived), (0, 0), "{report:?}");
+        // What a lost master was told is not known to the next: its holder has lost it.
+        assert!(self.may_lose > 0 || report.lost == 0, "{report:?}");
         for run in &*self.ran.borrow() {
             assert_eq!((run.attempt, run.crash), (0, 0), "{run:?}");
             *runs.entry(run.id.clone()).or_default() += 1;
