@@ -178,6 +178,8 @@ impl Shift {
         let longest = |events: &Events| {
             let events = events.borrow();
             let later = events.iter().map(|event| event.at).filter(|at| *at > since);
+            // The time since the last one counts, too: else a standstill would not show.
+            let later = later.chain([Instant::now()]);
             let mut last = since;
             later.map(|at| at.saturating_duration_since(std::mem::replace(&mut last, at))).max()
         };
