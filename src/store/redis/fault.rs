@@ -12,6 +12,8 @@ pub(super) struct Fault {
     pub(super) error: StoreError,
     /// The connection may be dead, out of step, or lead to the wrong server: get a new one.
     pub(super) discard: bool,
+    /// It answers, but another server is the one to ask.
+    pub(super) wrong_server: bool,
     /// The script is not in the server's cache.
     pub(super) no_script: bool,
     /// Another node of the cluster is the one to ask.
@@ -51,12 +53,12 @@ impl Fault {
 
     pub(super) fn unavailable(why: impl Into<String>) -> Self {
         let error = StoreError::Unavailable(why.into());
-        Self { error, discard: true, no_script: false, redirect: None }
+        Self { error, discard: true, wrong_server: false, no_script: false, redirect: None }
     }
 
     /// Nothing that time or another connection mends.
     pub(super) fn refused(error: StoreError) -> Self {
-        Self { error, discard: false, no_script: false, redirect: None }
+        Self { error, discard: false, wrong_server: false, no_script: false, redirect: None }
     }
 
     /// What went wrong with a connection before it was one: a certificate that is not trusted is told
@@ -115,12 +117,14 @@ impl From<RedisError> for Fault {
             _ if CANNOT_SERVE.contains(&code) => Self {
                 error: StoreError::Unavailable(text),
                 discard: WRONG_SERVER.contains(&code),
+                wrong_server: WRONG_SERVER.contains(&code),
                 no_script: false,
                 redirect,
             },
             kind => Self {
                 error: StoreError::Backend(text),
                 discard: false,
+                wrong_server: false,
                 no_script: kind == ErrorKind::Server(ServerErrorKind::NoScript),
                 redirect: None,
             },

@@ -14,8 +14,11 @@ use tokio::time::Instant;
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 /// The same after a refusal that time alone does not mend: a wrong password, a setting.
 const REFUSED: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
-/// A log line about an unreachable server at most so often.
+/// A log line about a server at most so often.
 const LOG_PAUSE: Duration = Duration::from_secs(3);
+/// A server that did not serve may well answer what asks for no service (`INFO`, what a user may do): so
+/// long after it, answers say nothing. Longer than the longest wait between tries.
+const IN_DOUBT: Duration = Duration::from_secs(3);
 
 /// In front of one server. Shared by all connections to it: away for one, it is away for all.
 #[derive(Default)]
@@ -30,6 +33,20 @@ struct State {
     /// Until when, and with what, those who ask are turned away.
     closed: Option<(Instant, Fault)>,
     logged_at: Option<Instant>,
+    /// When it last answered that another server is the one to ask.
+    unserved_at: Option<Instant>,
+}
+
+impl State {
+    /// Whether it is time for a log line.
+    fn may_log(&mut self) -> bool {
+        let now = Instant::now();
+        let may = self.logged_at.is_none_or(|at| now.duration_since(at) >= LOG_PAUSE);
+        if may {
+            self.logged_at = Some(now);
+        }
+        may
+    }
 }
 
 impl Gate {
@@ -50,23 +67,29 @@ impl Gate {
     /// A try failed.
     pub(super) fn failed(&self, fault: &Fault, server: &str) {
         let mut state = self.lock();
-        let (now, failures) = (Instant::now(), self.failures());
-        state.closed = Some((now + pause(failures, fault), fault.clone()));
+        let failures = self.failures();
+        state.closed = Some((Instant::now() + pause(failures, fault), fault.clone()));
         self.failures.store(failures.saturating_add(1), Ordering::Relaxed);
-        if state.logged_at.is_none_or(|at| now.duration_since(at) >= LOG_PAUSE) {
-            state.logged_at = Some(now);
+        if state.may_log() {
             tracing::warn!(server, error = %fault.error, tries = failures + 1,
                 "cannot connect to Redis; trying again with back-off");
         }
     }
 
     /// A connection was lost, or leads to a server that does not serve. Once is no reason to wait.
-    pub(super) fn lost(&self, fault: &Fault) {
+    pub(super) fn lost(&self, fault: &Fault, server: &str) {
         let mut state = self.lock();
         let failures = self.failures();
         self.failures.store(failures.saturating_add(1), Ordering::Relaxed);
+        if fault.wrong_server {
+            state.unserved_at = Some(Instant::now());
+        }
         if failures > 0 {
             state.closed = Some((Instant::now() + pause(failures - 1, fault), fault.clone()));
+        }
+        if state.may_log() {
+            tracing::warn!(server, error = %fault.error,
+                "connection to Redis given up; connecting anew at the next call");
         }
     }
 
@@ -74,9 +97,11 @@ impl Gate {
     pub(super) fn answered(&self) {
         if self.failures() > 0 {
             let mut state = self.lock();
+            if state.unserved_at.is_some_and(|at| at.elapsed() < IN_DOUBT) {
+                return;
+            }
             self.failures.store(0, Ordering::Relaxed);
-            state.closed = None;
-            state.logged_at = None;
+            (state.closed, state.unserved_at) = (None, None);
         }
     }
 
@@ -120,7 +145,31 @@ mod tests {
         let away = || Fault::unavailable("refused");
         assert!((8..=20).contains(&tries(away(), |gate, fault| gate.failed(fault, "h")).await));
         // Also one that takes connections, and answers READONLY each time.
-        assert!((8..=20).contains(&tries(away(), Gate::lost).await));
+        assert!((8..=20).contains(&tries(away(), |gate, fault| gate.lost(fault, "h")).await));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_answers_and_does_not_serve_is_tried_as_seldom() {
+        let fault = Fault { wrong_server: true, ..Fault::unavailable("READONLY") };
+        let answers_first = |gate: &Gate, fault: &Fault| {
+            gate.answered();
+            gate.lost(fault, "h");
+        };
+        assert!((8..=20).contains(&tries(fault, answers_first).await));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_serves_again_is_trusted_after_three_seconds() {
+        let (gate, fault) = (Gate::default(), Fault::unavailable("READONLY"));
+        for _ in 0..10 {
+            gate.lost(&Fault { wrong_server: true, ..fault.clone() }, "h");
+        }
+        gate.answered();
+        assert!(gate.pass().is_err());
+        sleep(IN_DOUBT).await;
+        gate.answered();
+        assert_eq!(gate.failures(), 0);
+        assert!(gate.pass().is_ok());
     }
 
     #[tokio::test(start_paused = true)]
@@ -133,14 +182,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_single_loss_is_no_reason_to_wait() {
         let (gate, fault) = (Gate::default(), Fault::unavailable("reset"));
-        gate.lost(&fault);
+        gate.lost(&fault, "h");
         assert!(gate.pass().is_ok());
-        gate.lost(&fault);
+        gate.lost(&fault, "h");
         assert!(gate.pass().is_err());
         sleep(BACKOFF.0).await;
         assert!(gate.pass().is_ok());
         gate.answered();
-        gate.lost(&fault);
+        gate.lost(&fault, "h");
         assert!(gate.pass().is_ok(), "forgotten");
     }
 }

@@ -62,7 +62,11 @@ impl Way {
     /// Somebody gave up waiting for it.
     #[cfg(feature = "cluster")]
     pub(super) fn silent(&self, fault: &Fault) {
-        self.gate.lost(fault);
+        self.lost(fault);
+    }
+
+    fn lost(&self, fault: &Fault) {
+        self.gate.lost(fault, &self.dialer.to_string());
     }
 
     /// A connection whose answers may take so long; none: as long as they like.
@@ -124,6 +128,8 @@ pub(super) struct Link {
     commands: tokio::sync::Mutex<Shared>,
     idle_waiters: Mutex<Vec<MultiplexedConnection>>,
     pool: OnceLock<Pool>,
+    /// How often all connections of the pool were given up.
+    pool_given_up: AtomicU64,
 }
 
 /// The shared connection, and the how-manieth it is.
@@ -142,6 +148,7 @@ impl Link {
             commands: tokio::sync::Mutex::default(),
             idle_waiters: Mutex::default(),
             pool: OnceLock::new(),
+            pool_given_up: AtomicU64::new(0),
         }
     }
 
@@ -204,20 +211,32 @@ impl Link {
     ) -> Result<Vec<RedisResult<Value>>, Fault> {
         let within = self.settings.response_timeout + longer;
         let pool = self.pool.get_or_init(|| pool::of(self.way.clone(), &self.settings));
-        let answers = pool::send(pool, cmds, within).await;
-        match &answers {
+        let connection = pool::get(pool).await?;
+        let given_up = self.pool_given_up.load(Ordering::Acquire);
+        let answers = pool::send(connection, cmds, within).await;
+        let fault = match &answers {
             Ok(answers) => {
                 let faults = answers.iter().filter_map(|answer| answer.as_ref().err());
-                if faults.cloned().map(Fault::from).any(|fault| fault.discard) {
-                    pool.retain(|_, _| false);
-                }
+                faults.cloned().map(Fault::from).find(|fault| fault.discard)
             }
-            Err(fault) if fault.discard => {
-                pool.retain(|_, _| false);
-            }
-            Err(_) => {}
+            Err(fault) => fault.discard.then(|| fault.clone()),
+        };
+        match fault {
+            Some(fault) => self.give_up_pool(pool, given_up, &fault),
+            None if answers.is_ok() => self.way.gate.answered(),
+            None => {}
         }
         answers
+    }
+
+    /// What one of the pool's connections has met, the others would meet, too. `given_up`: how often it
+    /// was when this one was sent to; of those that were under way at once, one is a loss.
+    fn give_up_pool(&self, pool: &Pool, given_up: u64, fault: &Fault) {
+        pool.retain(|_, _| false);
+        let (now, order) = (given_up + 1, Ordering::AcqRel);
+        if self.pool_given_up.compare_exchange(given_up, now, order, Ordering::Relaxed).is_ok() {
+            self.way.lost(fault);
+        }
     }
 
     /// Sends a command that blocks on the server for up to `block`, on a connection of its own
@@ -276,9 +295,7 @@ impl Link {
             if let Some(pool) = self.pool.get() {
                 pool.retain(|_, _| false);
             }
-            self.way.gate.lost(fault);
-            tracing::warn!(server = %self.way.dialer, error = %fault.error,
-                "connection to Redis given up; connecting anew at the next call");
+            self.way.lost(fault);
         }
     }
 }

@@ -69,14 +69,18 @@ pub(super) fn of(way: Arc<Way>, settings: &Settings) -> Pool {
         .expect("a runtime is named, and nothing else can be missing")
 }
 
+/// A connection that nobody else uses meanwhile.
+pub(super) async fn get(pool: &Pool) -> Result<Object<Manager>, Fault> {
+    pool.get().await.map_err(|error| no_connection(pool, error))
+}
+
 /// Sends commands in one round trip; an answer, or a refusal, for each. A connection whose answer did
 /// not come, or came cut off, is not used again.
 pub(super) async fn send(
-    pool: &Pool,
+    mut connection: Object<Manager>,
     cmds: &[Cmd],
     within: Duration,
 ) -> Result<Vec<RedisResult<Value>>, Fault> {
-    let mut connection = pool.get().await.map_err(|error| no_connection(pool, error))?;
     let mut pipe = redis::pipe();
     for cmd in cmds {
         pipe.add_command(cmd.clone());
