@@ -160,15 +160,19 @@ impl Shift {
         self.gaps(since)
     }
 
-    /// The longest time from this moment on without an acknowledged job, and without a job that ran.
+    /// The longest time from this moment until now without an acknowledged job, and without one that ran.
     pub(crate) fn gaps(&self, since: Instant) -> (Duration, Duration) {
         let longest = |events: &Events| {
             let events = events.borrow();
             let later = events.iter().map(|event| event.at).filter(|at| *at > since);
-            let mut last = since;
-            later.map(|at| at.saturating_duration_since(std::mem::replace(&mut last, at))).max()
+            let (mut last, mut longest) = (since, Duration::ZERO);
+            for at in later.chain([Instant::now()]) {
+                longest = longest.max(at.saturating_duration_since(last));
+                last = at;
+            }
+            longest
         };
-        (longest(&self.acked).unwrap_or_default(), longest(&self.ran).unwrap_or_default())
+        (longest(&self.acked), longest(&self.ran))
     }
 
     pub(crate) fn acked(&self) -> usize {

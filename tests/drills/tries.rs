@@ -57,7 +57,7 @@ impl Drop for Tomb {
     }
 }
 
-/// Counts the connections that servers accept. Its own are made before it counts.
+/// Counts the connections that servers accept, or send away. Its own are made before it counts.
 pub(crate) struct Doors(Vec<(MultiplexedConnection, u64)>);
 
 impl Doors {
@@ -83,5 +83,8 @@ impl Doors {
 
 async fn received(connection: &mut MultiplexedConnection) -> Option<u64> {
     let stats = redis::cmd("INFO").arg("stats").query_async::<redis::InfoDict>(connection).await;
-    stats.ok()?.get("total_connections_received")
+    let stats = stats.ok()?;
+    // Those for whom there was no room are counted apart.
+    let received: u64 = stats.get("total_connections_received")?;
+    Some(received + stats.get::<u64>("rejected_connections")?)
 }
