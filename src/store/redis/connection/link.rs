@@ -116,6 +116,7 @@ impl Way {
         let known = lock(&self.facts).clone();
         let found = checks::check(connection, settings, known.as_ref(), &self.dialer).await;
         let facts = found.map_err(|fault| self.failed(fault))?;
+        self.gate.reached();
         *lock(&self.facts) = Some(facts);
         Ok(())
     }
@@ -262,7 +263,11 @@ impl Link {
         let mut made = self.way.pubsub().await?;
         // Not through the gate: a user who may not listen is no server that is away.
         match timeout(CONNECT_TIMEOUT, made.subscribe(channel)).await {
-            Ok(subscribed) => subscribed.map(|()| made).map_err(Fault::from),
+            Ok(Ok(())) => {
+                self.way.gate.reached();
+                Ok(made)
+            }
+            Ok(Err(error)) => Err(Fault::from(error)),
             Err(_) => Err(Fault::unavailable("no answer in time to a subscription")),
         }
     }
