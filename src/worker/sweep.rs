@@ -55,11 +55,7 @@ pub(super) async fn sweep_queues(shared: Arc<Shared>) {
 type Told = HashMap<QueueName, Instant>;
 
 /// Sweeps once. Answers how long the next sweep may wait, and whether the store was away.
-async fn sweep(
-    shared: &Shared,
-    pace: Pace,
-    told: &mut Told,
-) -> (Duration, Option<StoreError>) {
+async fn sweep(shared: &Shared, pace: Pace, told: &mut Told) -> (Duration, Option<StoreError>) {
     let queues = shared.queues.borrow().clone();
     let store = shared.store();
     let sweeps = queues.iter().map(|(queue, _)| store.sweep(queue, pace));

@@ -30,7 +30,9 @@ async fn connections_cut_at_once_cost_no_job() {
         let doors = Doors::of([&server]).await;
         let (acked, ran) = shift.flows_after(cut).await;
         let (tries, lines) = (doors.passed().await, shift.lines.take());
-        eprintln!("CLIENT KILL {round}: first ack {acked:?}, first run {ran:?}, connections {tries}");
+        eprintln!(
+            "CLIENT KILL {round}: first ack {acked:?}, first run {ran:?}, connections {tries}"
+        );
         assert!(acked < SOON && ran < SOON, "{acked:?} {ran:?}: {lines:#?}");
         assert!(tries <= 12 && lines.len() <= 4, "{tries}: {lines:#?}");
     }
@@ -49,7 +51,9 @@ async fn connections_to_all_nodes_of_a_cluster_cut_at_once_cost_no_job() {
         let doors = Doors::of(cluster.nodes.iter().map(|node| &node.server)).await;
         let (acked, ran) = shift.flows_after(cut).await;
         let (tries, lines) = (doors.passed().await, shift.lines.take());
-        eprintln!("CLIENT KILL {round}, cluster: first ack {acked:?}, first run {ran:?}, connections {tries}");
+        eprintln!(
+            "CLIENT KILL {round}, cluster: first ack {acked:?}, first run {ran:?}, connections {tries}"
+        );
         assert!(acked < SOON && ran < SOON, "{acked:?} {ran:?}: {lines:#?}");
         assert!(tries <= 20 && lines.len() <= 8, "{tries}: {lines:#?}");
     }

@@ -24,7 +24,10 @@ async fn a_master_that_is_a_replica_for_a_while_costs_no_job_and_is_not_stormed(
     follow(&server, "NO", "ONE").await;
     let back = Instant::now();
     let (acked, ran) = shift.flows_after(back).await;
-    eprintln!("demoted: first ack {acked:?}, first run {ran:?}, tries {tries} in {AWAY:?}, lines {}", lines.len());
+    eprintln!(
+        "demoted: first ack {acked:?}, first run {ran:?}, tries {tries} in {AWAY:?}, lines {}",
+        lines.len()
+    );
     assert!(acked < Duration::from_secs(3) && ran < Duration::from_secs(5), "{acked:?} {ran:?}");
     // Two clients, the producers' and the worker's.
     assert!(tries <= 20, "{tries} tries: {lines:#?}");

@@ -70,7 +70,9 @@ async fn a_worker_that_waits_on_a_queue_that_moves_is_woken_at_the_new_node() {
     shift.enqueue("late").await;
     shift.until_ran("late").await;
     let woken = enqueued.elapsed();
-    eprintln!("blocked while its slot moves: woken {woken:?}, connections {tries}, {wakes} tokens left");
+    eprintln!(
+        "blocked while its slot moves: woken {woken:?}, connections {tries}, {wakes} tokens left"
+    );
     assert!(woken < Duration::from_millis(500), "{woken:?}");
     assert!(tries <= 25, "{tries} connections");
     assert_eq!(shift.ends_well(&cluster.nodes[to].server).await, 0);

@@ -31,7 +31,10 @@ async fn a_server_stopped_for_eight_seconds_costs_no_job_and_is_not_stormed() {
     let back = Instant::now();
     let (acked, ran) = shift.flows_after(back).await;
     let (tries, lines) = (doors.passed().await, shift.lines.take());
-    eprintln!("SIGSTOP 8 s: first ack {acked:?}, first run {ran:?}, tries {tries}, lines {}", lines.len());
+    eprintln!(
+        "SIGSTOP 8 s: first ack {acked:?}, first run {ran:?}, tries {tries}, lines {}",
+        lines.len()
+    );
     assert!(acked < Duration::from_secs(5) && ran < Duration::from_secs(5), "{acked:?} {ran:?}");
     assert!(tries <= 40 && lines.len() <= 8, "{tries} tries: {lines:#?}");
     assert_eq!(shift.ends_well(&server).await, 0);

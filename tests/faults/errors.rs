@@ -215,6 +215,9 @@ async fn an_enqueue_that_may_have_been_done_names_its_job() {
     let stub = Stub::answering(Reply::Bytes("-WRONGTYPE a key of another kind\r\n")).await;
     let client = sprag::Client::new(store(&stub.url(PASSWORD)));
     let error = client.enqueue(Greet).id("mine").await.expect_err("refused");
-    let told = "backend: WRONGTYPE a key of another kind; job mine may have been enqueued";
+    let told = format!(
+        "backend: 127.0.0.1:{}: WRONGTYPE a key of another kind; job mine may have been enqueued",
+        stub.port
+    );
     assert_eq!(error.to_string(), told);
 }

@@ -33,3 +33,4 @@ mod matrix;
 mod memory;
 mod scripts;
 mod stub;
+mod table;

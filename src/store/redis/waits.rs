@@ -72,8 +72,10 @@ pub(super) async fn wait_for_any(
     timeout: Duration,
 ) -> Result<Option<QueueName>, StoreError> {
     let until = Instant::now() + timeout;
-    let mut waits: FuturesUnordered<_> =
-        queues.iter().map(|queue| hear_after(store, queue.clone(), Duration::ZERO, until)).collect();
+    let mut waits: FuturesUnordered<_> = queues
+        .iter()
+        .map(|queue| hear_after(store, queue.clone(), Duration::ZERO, until))
+        .collect();
     let mut failing = HashSet::new();
     while let Some((queue, ended)) = waits.next().await {
         let pause = match ended {
