@@ -29,4 +29,4 @@ lint: ## Check the format, the lints of Rust, and the Lua scripts
 
 bench: ## Run the benchmarks, but for scale and soak; figures also in target/bench.json
 	@scripts/need redis-server
-	cargo bench --bench bench -- --json $(CURDIR)/target/bench.json
+	cargo bench --all-features --bench bench -- --json $(CURDIR)/target/bench.json

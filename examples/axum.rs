@@ -5,6 +5,7 @@
 //! cargo run --example axum    # Redis by SPRAG_REDIS_URL or REDIS_URL, else on this machine
 //! curl -i localhost:3000/signups -H 'Idempotency-Key: 4711' --json '{"email":"ada@example.org"}'
 //! curl -i localhost:3000/jobs/email/4711
+//! curl -i localhost:3000/ready    # 200 when Redis can be used, else 503: for a load balancer
 //! ```
 //!
 //! `ADDR` says where it listens. With `SPRAG_REDIS_URL=memory://` it needs no Redis; its jobs wait
@@ -45,6 +46,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let app = Router::new()
         .route("/signups", post(sign_up))
         .route("/jobs/{queue}/{id}", get(job))
+        .route("/ready", get(ready))
         .with_state(Client::from_env()?);
     let address = std::env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:3000".to_owned());
     let listener = TcpListener::bind(address).await?;
@@ -77,6 +79,15 @@ async fn job(
     let job = in_time(client.inspector().job(queue, id)).await?;
     let failures: Vec<_> = job.errors.iter().map(|failure| &failure.error).collect();
     Ok(Json(json!({ "state": job.state, "attempt": job.attempt, "failures": failures })))
+}
+
+/// It starts without Redis, too, and is ready when Redis is.
+async fn ready(State(client): State<Client>) -> Result<&'static str, StatusCode> {
+    let ready = in_time(client.ready(Duration::ZERO)).await;
+    ready.map(|()| "ready").map_err(|error| {
+        tracing::warn!(%error, "not ready");
+        StatusCode::SERVICE_UNAVAILABLE
+    })
 }
 
 async fn in_time<T>(call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {

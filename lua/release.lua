@@ -62,7 +62,9 @@ call('HDEL', quarantine, fingerprint)
 if closed == 1 then
   call('HINCRBY', meta, 'quarantined', -1)
 end
-if call('HDEL', crashes, fingerprint) == 1 then
+-- One that is not in quarantine goes on being counted.
+local did = closed == 1 or #moved > 0
+if did and call('HDEL', crashes, fingerprint) == 1 then
   call('HINCRBY', meta, 'crashes', -1)
 end
 local archived_ids = ends_at.archived and #ends_at.archived / 2 or 0
@@ -82,5 +84,4 @@ if #released > 0 then
 end
 local at_end = #ids < SLICE and looked == #ids
 local passed = at_end and '-' or int(from + kept_here)
-local did = closed == 1 or #moved > 0
 return keep_after(did, closed .. ' ' .. #released .. ' ' .. int(archived_ids) .. ' ' .. passed)

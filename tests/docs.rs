@@ -298,3 +298,29 @@ async fn every_redis_cli_command_of_the_tour_answers() {
 async fn every_command_of_the_runbook_answers() {
     try_page("docs/operations.md", &["redis-cli", "sprag"]).await;
 }
+
+/// The rules of each role as `docs/acl.md` has them.
+fn published_rules() -> String {
+    let of = |role: sprag::store::Role| {
+        let rules = role.rules(&sprag::Namespace::default());
+        let (commands, places): (Vec<_>, Vec<_>) =
+            rules.into_iter().partition(|rule| rule.starts_with('+'));
+        let lines: Vec<_> = commands.chunks(10).map(|line| line.join(" ")).collect();
+        format!("### {role}\n\n```text\n{}\n{}\n```\n", places.join(" "), lines.join("\n"))
+    };
+    sprag::store::Role::ALL.map(of).join("\n")
+}
+
+#[test]
+fn the_published_acl_rules_are_those_of_the_roles() {
+    let (begin, end) = ("<!-- rules -->\n", "<!-- end -->");
+    let page = read("docs/acl.md");
+    let (before, rest) = page.split_once(begin).expect("where the rules begin");
+    let (_, after) = rest.split_once(end).expect("where they end");
+    let made = format!("{before}{begin}\n{}\n{end}{after}", published_rules());
+    if std::env::var_os("SPRAG_WRITE_DOCS").is_some() {
+        fs::write(root().join("docs/acl.md"), &made).expect("docs/ is writable");
+    }
+    let advice = "docs/acl.md is old: SPRAG_WRITE_DOCS=1 cargo test --test docs acl";
+    assert!(read("docs/acl.md") == made, "{advice}");
+}

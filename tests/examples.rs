@@ -216,3 +216,18 @@ fn fingerprint(payload: &Value) -> String {
         .payload(rmp_serde::to_vec_named(payload).expect("it encodes"), Codec::MsgPack);
     job.build().expect("valid").fingerprint().to_string()
 }
+
+#[tokio::test]
+async fn the_web_app_is_ready_when_its_server_is() {
+    let mut app = App::start().await;
+    assert_eq!(app.get("/ready").await.status, 200);
+    app.server.kill();
+    assert_eq!(app.get("/ready").await.status, 503);
+    app.server.restart().await;
+    let started = std::time::Instant::now();
+    while app.get("/ready").await.status != 200 {
+        assert!(started.elapsed() < PATIENCE, "it stays away");
+    }
+    terminate(&app.running);
+    ended(app.running).await;
+}

@@ -1,4 +1,4 @@
-//! `cargo bench --bench bench -- [SECTION…] [--quick] [--json FILE]`: what sprag does and costs, each
+//! `cargo bench --all-features --bench bench -- [SECTION…] [--quick] [--json FILE]`: what sprag does and costs, each
 //! figure beside the least that there can be, measured in the same run on the same server.
 //!
 //! Each section starts servers of its own. The floor is the same variadic commands on the same keys,
@@ -13,6 +13,7 @@
 
 mod child;
 mod client;
+mod connections;
 mod cost;
 mod deep;
 mod drain;
@@ -20,6 +21,7 @@ mod due;
 mod idle;
 mod jobs;
 mod latency;
+mod loss;
 mod memory;
 mod options;
 mod queues;
@@ -76,6 +78,8 @@ enum Section {
     Idle,
     Recovery,
     Options,
+    Connections,
+    Loss,
     Spread,
     /// Queues of 10,000,000 waiting jobs
     Waiting,
@@ -91,7 +95,7 @@ enum Section {
 }
 
 impl Section {
-    const USUAL: [Self; 9] = [
+    const USUAL: [Self; 11] = [
         Self::Throughput,
         Self::Client,
         Self::Latency,
@@ -100,6 +104,8 @@ impl Section {
         Self::Idle,
         Self::Recovery,
         Self::Options,
+        Self::Connections,
+        Self::Loss,
         Self::Spread,
     ];
     const SCALE: [Self; 4] = [Self::Due, Self::Queues, Self::Workers, Self::Waiting];
@@ -114,6 +120,8 @@ impl Section {
             Self::Idle => "idle",
             Self::Recovery => "recovery",
             Self::Options => "options",
+            Self::Connections => "connections",
+            Self::Loss => "loss",
             Self::Spread => "spread",
             Self::Waiting => "waiting",
             Self::Due => "due",
@@ -137,6 +145,8 @@ impl Section {
                 options::run(plan, report).await;
                 deep::run(plan, report).await;
             }
+            Self::Connections => connections::run(plan, report).await,
+            Self::Loss => loss::run(plan, report).await,
             Self::Spread => spread::run(plan, report).await,
             Self::Waiting => waiting::run(plan, report).await,
             Self::Due => due::run(plan, report).await,

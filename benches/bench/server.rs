@@ -3,7 +3,7 @@
 #![allow(unreachable_pub, reason = "a bench has no outside")]
 
 #[path = "../../tests/support/mod.rs"]
-mod support;
+pub(crate) mod support;
 
 // What `sprag bench` measures too.
 #[path = "../../src/cli/bench/floor.rs"]

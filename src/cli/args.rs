@@ -1,8 +1,8 @@
 //! The grammar: global flags, and the command that stands behind them.
 
 use crate::{
-    bench, claim, config::Config, demo, doctor, enqueue, job, quarantine, queue, settle, sweep,
-    top, work, workers,
+    acl, bench, claim, config::Config, demo, doctor, enqueue, job, quarantine, queue, settle,
+    sweep, top, work, workers,
 };
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
 use sprag::Namespace;
@@ -85,7 +85,8 @@ impl Args {
 /// Flags of every command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Flags {
-    /// Redis: redis://[user:password@]host[:port][/db] or redis+unix:///path.
+    /// Redis: redis://[user:password@]host[:port][/db], redis+unix:///path,
+    /// redis+sentinel://host,host/master, redis+cluster://host,host; rediss… is TLS (?ca=FILE).
     /// Else SPRAG_REDIS_URL, else REDIS_URL, else redis://127.0.0.1:6379
     #[arg(long, global = true, value_name = "URL")]
     url: Option<String>,
@@ -164,6 +165,7 @@ pub(crate) enum Command {
     Top(top::Args),
     Bench(bench::Args),
     Doctor(doctor::Args),
+    Acl(acl::Args),
     /// The tour: a true run of 3,000 jobs through five processes, one of which is killed.
     ///
     /// Uses the Redis of --url, SPRAG_REDIS_URL or REDIS_URL, in a namespace of its own whose keys

@@ -27,12 +27,19 @@ pub(crate) fn store_of(global: &Global, callers: Callers) -> Result<RedisStore, 
 
 /// What looks at jobs and queues, and steers them.
 pub(crate) fn inspector(global: &Global) -> Result<Inspector, Failure> {
-    Ok(Inspector::new(store(global)?))
+    Ok(Inspector::new(looking(global)?))
+}
+
+/// A store to look by, also at a server that no app would use: who is called at night must see what is
+/// there.
+pub(crate) fn looking(global: &Global) -> Result<RedisStore, Failure> {
+    let builder = named(global)?.repeat_budget(BUDGET).callers(Callers::PerSettlement);
+    Ok(builder.allow_eviction().build()?)
 }
 
 /// The same for a picture that is drawn anew: it says soon that there is no answer, and asks again.
 pub(crate) fn live_inspector(global: &Global) -> Result<Inspector, Failure> {
-    Ok(Inspector::new(named(global)?.repeat_budget(LIVE_BUDGET).build()?))
+    Ok(Inspector::new(named(global)?.repeat_budget(LIVE_BUDGET).allow_eviction().build()?))
 }
 
 /// The store with the library's usual settings, for a process that goes on.
@@ -42,12 +49,16 @@ pub(crate) fn client(global: &Global) -> Result<Client, Failure> {
 
 fn named(global: &Global) -> Result<RedisStoreBuilder, StoreError> {
     let url = url(global)?;
+    Ok(builder(&url)?.namespace(namespace(global)?))
+}
+
+/// The namespace that flags, environment and file name.
+pub(crate) fn namespace(global: &Global) -> Result<Namespace, StoreError> {
     let namespace = match &global.namespace {
         Some(namespace) => Some(namespace.clone()),
         None => env("SPRAG_NAMESPACE")?.map(Namespace::new).transpose()?,
     };
-    let namespace = namespace.or_else(|| global.file.namespace.clone());
-    Ok(builder(&url)?.namespace(namespace.unwrap_or_default()))
+    Ok(namespace.or_else(|| global.file.namespace.clone()).unwrap_or_default())
 }
 
 /// A store on this server; `memory://` is refused.
@@ -55,7 +66,8 @@ pub(crate) fn builder(url: &str) -> Result<RedisStoreBuilder, StoreError> {
     if url.starts_with("memory:") {
         return Err(StoreError::Invalid(
             "url: memory:// lives inside one process, and each sprag command is a process of its \
-             own; must be redis://… or redis+unix://…"
+             own; must be redis://…, redis+unix://…, redis+sentinel://… or \
+             redis+cluster://…"
                 .to_owned(),
         ));
     }

@@ -4,6 +4,7 @@
 //! `args` is the grammar, `connect` finds the store, `out` writes data and `fail` errors.
 #![allow(clippy::print_stdout, reason = "a command's data goes to stdout")]
 
+mod acl;
 mod args;
 mod bench;
 mod claim;
@@ -93,6 +94,7 @@ async fn perform(global: &Global, command: Command) -> Result<ExitCode, Failure>
         Command::Top(args) => top::top(global, args).await?,
         Command::Bench(args) => bench::bench(global, args).await?,
         Command::Doctor(args) => return doctor::doctor(global, args).await,
+        Command::Acl(args) => acl::acl(global, &args)?,
         Command::Demo => return demo::demo(global).await,
         Command::Completions { shell } => manual::completions(shell)?,
         Command::Man { command } => manual::manual(&command)?,

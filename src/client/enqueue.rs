@@ -17,7 +17,7 @@ pub struct Enqueue {
     pub(super) builder: Result<EnvelopeBuilder, StoreError>,
     /// The span that it was made in.
     pub(super) inherited: Option<TraceParent>,
-    pub(super) durability: Durability,
+    pub(super) durability: Option<Durability>,
 }
 
 impl Enqueue {
@@ -137,14 +137,18 @@ impl Enqueue {
     /// # Ok(()) }
     /// ```
     pub fn replicas(self, replicas: u8, timeout: Duration) -> Self {
-        Self { durability: self.durability.replicas(replicas, timeout), ..self }
+        Self { durability: Some(self.asked().replicas(replicas, timeout)), ..self }
     }
 
     /// Answers only when the server has the job on its disk; see [`Durability::fsync`]. Too late is
     /// `Unavailable`, as with [`replicas`](Enqueue::replicas); a server that cannot tell is `Backend`,
     /// and nothing was enqueued.
     pub fn fsync(self, timeout: Duration) -> Self {
-        Self { durability: self.durability.fsync(timeout), ..self }
+        Self { durability: Some(self.asked().fsync(timeout)), ..self }
+    }
+
+    fn asked(&self) -> Durability {
+        self.durability.unwrap_or_default()
     }
 
     /// The envelope, for a batch of the caller's own, which knows nothing of
@@ -164,8 +168,8 @@ impl IntoFuture for Enqueue {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let client = match self.durability {
-                durability if durability == Durability::default() => self.client.clone(),
-                durability => self.client.durable(durability)?,
+                None => self.client.clone(),
+                Some(durability) => self.client.durable(durability)?,
             };
             client.gather.enqueue(&client.store, self.envelope()?).await
         })

@@ -31,11 +31,18 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 /// Waits of [`Client::ready`]: from the first, doubling up to the last. A gate in front of each server
 /// lets fewer tries pass.
 const READY_PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+
+/// What a try of [`Client::ready`] may take at least: a TLS handshake by way of a sentinel fits.
+const READY_TRY: Duration = Duration::from_secs(1);
+
+fn silent(within: Duration) -> StoreError {
+    StoreError::Unavailable(format!("no answer within {within:?}"))
+}
 
 /// Enqueues jobs. Cheap to clone; one per process is enough.
 #[derive(Clone)]
@@ -62,8 +69,8 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    /// Opens the store that the URL names: `redis://…`, `redis+unix://…`, or `memory://` for a try
-    /// inside one process. Connects at the first call.
+    /// Opens the store that the URL names, see [`RedisStore::builder`], or `memory://` for a try inside
+    /// one process. Connects at the first call.
     ///
     /// # Errors
     /// `Invalid` if the URL is not one of these. Its text does not repeat the URL.
@@ -119,7 +126,8 @@ impl Client {
     }
 
     /// Whether the store can be reached and used, asked again for so long until it can: zero asks once,
-    /// [`Duration::MAX`] for as long as it takes. For a program's start, and for its readiness probe.
+    /// [`Duration::MAX`] for as long as it takes. A server that takes the call and says nothing may
+    /// cost a second more; with zero, some seconds. For a program's start, and for its readiness probe.
     /// Without it, a client connects at its first call, which is repeated within the store's
     /// [`repeat_budget`](crate::store::RedisStoreBuilder::repeat_budget).
     ///
@@ -133,7 +141,13 @@ impl Client {
         let started = Instant::now();
         let mut pause = READY_PAUSE.0;
         loop {
-            match self.store.ready().await {
+            let left = within.saturating_sub(started.elapsed()).max(READY_TRY);
+            let asked = self.store.ready();
+            let answer = match within {
+                Duration::ZERO => asked.await,
+                _ => timeout(left, asked).await.unwrap_or_else(|_| Err(silent(within))),
+            };
+            match answer {
                 Err(StoreError::Unavailable(_)) if started.elapsed() + pause < within => {}
                 answer => return answer,
             }
@@ -199,12 +213,7 @@ impl Client {
     pub fn enqueue<J: Job>(&self, job: J) -> Enqueue {
         let max_payload = self.max_payload;
         let builder = builder(&job).map(|builder| builder.max_payload(max_payload));
-        Enqueue {
-            client: self.clone(),
-            builder,
-            inherited: self.inherited(),
-            durability: Durability::default(),
-        }
+        Enqueue { client: self.clone(), builder, inherited: self.inherited(), durability: None }
     }
 
     /// The span that a job enqueued here and now belongs to.

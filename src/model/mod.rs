@@ -17,4 +17,4 @@ pub use state::State;
 pub use time::{MAX_DURATION, Timestamp, When};
 pub use unique::{Mode, Replace, Unique};
 
-pub(crate) use time::{checked, checked_lease, millis};
+pub(crate) use time::{checked, checked_lease, checked_wait, millis};

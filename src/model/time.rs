@@ -73,6 +73,12 @@ pub(crate) fn checked(field: &str, duration: Duration) -> Result<Duration, Store
     within(field, duration, Duration::from_millis(1), MAX_DURATION, "whole ms, 1 ms to 10 years")
 }
 
+/// Checks how long somebody is to be kept waiting: whole milliseconds, 1 ms to 1 min.
+pub(crate) fn checked_wait(field: &str, wait: Duration) -> Result<Duration, StoreError> {
+    let most = Duration::from_secs(60);
+    within(field, wait, Duration::from_millis(1), most, "whole ms, 1 ms to 1 min")
+}
+
 /// Checks the length of a lease: whole milliseconds, 100 ms to 24 h.
 pub(crate) fn checked_lease(lease: Duration) -> Result<Duration, StoreError> {
     let day = Duration::from_secs(24 * 3600);

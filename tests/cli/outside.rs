@@ -28,11 +28,12 @@ async fn a_call_whose_reply_never_comes_is_made_again() {
     let sprag = Program::start().await;
     sprag.object(&["enqueue", "q", "k", "--id", "first"]);
     let proxy = Proxy::in_front_of(&sprag.server).await;
-    proxy.on(ANY_SCRIPT).hold_reply();
+    // The first asks what the user may; a new connection asks again.
+    proxy.on(ANY_SCRIPT).after(1).hold_reply();
     let url = proxy.url();
     let enqueue = ["--json", "--url", &url, "enqueue", "q", "k", "--id", "x"];
     let ran = run(command().args(enqueue));
-    assert_eq!((ran.code, proxy.seen(ANY_SCRIPT)), (0, 2), "{ran:?}");
+    assert_eq!((ran.code, proxy.seen(ANY_SCRIPT)), (0, 4), "{ran:?}");
     let made = json!({ "id": "x", "queue": "q", "state": "pending", "existing": false });
     assert_eq!(ran.objects(), [made]);
 }
@@ -41,9 +42,11 @@ async fn a_call_whose_reply_never_comes_is_made_again() {
 async fn an_enqueue_without_answer_tells_the_id_that_makes_it_safe_to_repeat() {
     let sprag = Program::start().await;
     let proxy = Proxy::in_front_of(&sprag.server).await;
-    proxy.on(ANY_SCRIPT).times(1_000_000).drop_reply();
-    sprag.object(&["enqueue", "other", "k", "--id", "loads-the-script"]);
     let url = proxy.url();
+    // The proxy learns its name.
+    let loads = ["--url", &url, "enqueue", "other", "k", "--id", "loads-the-script"];
+    assert_eq!(run(command().args(loads)).code, 0);
+    proxy.on("enqueue").times(1_000_000).drop_reply();
     let via_proxy = |args: &[&str]| {
         let mut command = command();
         command.args(["--url", &url]).args(args);

@@ -1,12 +1,15 @@
-//! The same suite on other servers than this machine's: other makes, a cluster, behind sentinels, over
-//! TLS. Every case has a namespace of its own there.
+//! The same suite on other servers than this machine's: other makes, a cluster, behind sentinels,
+//! over TLS, as a user who may not do everything. Every case has a namespace of its own there.
 
-use crate::support::{Cluster, Elsewhere, Make, Sentinels, Server, TlsServer};
+use crate::support::{
+    self, Cluster, Elsewhere, Make, Sentinels, Server, TlsServer, rules_of_cases,
+};
+use sprag::{Namespace, store::Role};
 
 /// All cases on Redis.
-const CASES: &str = "::redis::";
+pub(crate) const CASES: &str = "::redis::";
 /// So many there are at least.
-const MANY: usize = 600;
+pub(crate) const MANY: usize = 600;
 
 async fn of_make(make: Make) {
     let Some(make) = make.if_here() else { return };
@@ -25,22 +28,31 @@ async fn valkey_9() {
 }
 
 #[tokio::test]
-#[ignore = "the library does not know the scheme yet"]
 async fn cluster() {
     let cluster = Cluster::start(3, 0).await;
     Elsewhere::cluster(&cluster).passes(CASES, MANY).await;
 }
 
 #[tokio::test]
-#[ignore = "the library does not know the scheme yet"]
 async fn sentinels() {
     let all = Sentinels::start().await;
     Elsewhere::sentinels(&all).await.passes(CASES, MANY).await;
 }
 
 #[tokio::test]
-#[ignore = "the library does not know the scheme yet"]
 async fn tls() {
     let server = TlsServer::setup().asks_clients().start().await;
     Elsewhere::tls(&server).passes(CASES, MANY).await;
+}
+
+/// Who may do what the published rules say, and nothing else.
+#[tokio::test]
+async fn acl() {
+    let namespace = Namespace::new(support::CASES).expect("a namespace");
+    let rules = Role::ALL.into_iter().flat_map(|role| role.rules(&namespace));
+    let mut rules = rules_of_cases(rules);
+    rules.extend(["on", ">secret"].map(str::to_owned));
+    let setup = Server::setup().tcp().user("suite", rules).password("all");
+    let server = setup.start().await;
+    Elsewhere::user(&server, "suite", "secret").passes(CASES, MANY).await;
 }

@@ -6,6 +6,7 @@
 //!   has those of operators and time;
 //! * `words` are short names for what cases expect;
 //! * `elsewhere` runs the same cases on other kinds of servers;
+//! * `declared` runs them too, and asserts that scripts touch no key but those they declare;
 //! * every other module holds the facts of one topic, and names them in `cases!` at its top.
 //!
 //! Time is virtual: no case sleeps. The only real time is that of a `wait` that must find nothing.
@@ -16,6 +17,7 @@ mod support;
 #[macro_use]
 mod backend;
 mod checked;
+mod declared;
 mod elsewhere;
 mod redis;
 mod steer;

@@ -14,6 +14,7 @@ cases! {
     released_jobs_join_at_the_back_the_oldest_first,
     jobs_of_other_content_stay,
     a_release_forgets_the_crashes,
+    a_release_of_an_open_fingerprint_forgets_no_crash,
     a_release_without_jobs_opens,
     a_released_job_takes_its_key_again,
     a_job_whose_key_is_held_by_another_is_archived,
@@ -70,6 +71,18 @@ async fn a_released_fingerprint_is_open(t: Trial) {
     assert_eq!(t.store.quarantines(&t.queue).await, Ok(vec![]));
     t.enqueue(t.named("b")).await;
     assert_eq!(t.claim_ids().await, ["a", "b"]);
+}
+
+async fn a_release_of_an_open_fingerprint_forgets_no_crash(t: Trial) {
+    t.set(Setting::CrashLimit(Some(2))).await;
+    let job = t.enqueue(t.job()).await;
+    t.claim_one().await;
+    assert_eq!(t.vanish().await.quarantined, 0);
+    let fingerprint = t.fingerprint(&job).await;
+    assert!(t.store.release(&t.queue, &fingerprint).await.is_err(), "it is open");
+    t.advance(ms(1)).await;
+    t.claim_one().await;
+    assert_eq!(t.vanish().await.quarantined, 1, "its second crash");
 }
 
 async fn a_second_release_finds_nothing(t: Trial) {

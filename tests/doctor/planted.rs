@@ -257,7 +257,7 @@ async fn a_queue_that_cannot_be_looked_at_stops_no_other() {
     let mut connection = sprag.server.connection().await;
     plant(&mut connection, &queue, "HSET @errors lost x").await;
     // Of `a` nothing may be read.
-    let user = "ACL SETUSER u on >p ~sprag:{q}:* ~sprag:queues ~sprag:workers ~sprag:{a}:meta ~sprag:{a}:jobs &* +@all";
+    let user = "ACL SETUSER u on >p ~sprag:{q}:* ~sprag:queues ~sprag:schema ~sprag:workers ~sprag:{a}:meta ~sprag:{a}:jobs &* +@all";
     plant(&mut connection, &queue, user).await;
     let url = sprag.server.url() + "?user=u&pass=p";
     let (code, told) = found(&sprag, &["--url", &url, "--repair", "--yes"]);

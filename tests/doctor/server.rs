@@ -1,8 +1,8 @@
 //! What is told of the server.
 
 use crate::{
-    program::{Program, Ran},
-    support::Server,
+    program::{Program, Ran, command, run},
+    support::{Cluster, Server},
 };
 use std::collections::BTreeSet;
 
@@ -67,5 +67,36 @@ async fn a_user_that_may_too_little_is_told_what_is_missing() {
     let url = sprag.server.url() + "?user=u&pass=p";
     let ran = sprag.run(&["--json", "--url", &url, "doctor"]);
     let acl: Vec<_> = ran.objects().into_iter().filter(|one| one["check"] == "acl").collect();
-    assert_eq!(acl[0]["message"], "user u may not run ZMSCORE", "{ran:?}");
+    assert_eq!(
+        acl[0]["message"], "user u may not run as worker ZMSCORE; as operator ZMSCORE",
+        "{ran:?}"
+    );
+}
+
+/// Each master of a cluster, by its address; and the queues of all, also one that is not on the list.
+#[tokio::test]
+async fn a_cluster_is_looked_at_master_by_master() {
+    let cluster = Cluster::start(3, 0).await;
+    let url = cluster.url();
+    let sprag = |args: &[&str]| run(command().args(["--url", &url]).args(args));
+    for queue in ["a", "b", "c", "d"] {
+        let ran = sprag(&["enqueue", queue, "kind", "1"]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+    }
+    let list = cluster.node_of_key("sprag:queues").await;
+    cluster.ask::<()>(list, &["DEL", "sprag:queues"]).await;
+    let ran = sprag(&["--json", "doctor"]);
+    let findings = ran.objects();
+    let of = |check: &str, field: &str| {
+        let these = findings.iter().filter(|finding| finding["check"] == check);
+        these
+            .map(|finding| finding[field].as_str().unwrap_or("-").to_owned())
+            .collect::<BTreeSet<_>>()
+    };
+    let ports: BTreeSet<_> =
+        cluster.nodes.iter().map(|node| format!("127.0.0.1:{}", node.server.port())).collect();
+    assert_eq!(of("no_persistence", "id"), ports, "{ran:?}");
+    assert_eq!(of("unlisted", "queue"), ["a", "b", "c", "d"].map(str::to_owned).into(), "{ran:?}");
+    let ran = sprag(&["doctor"]);
+    assert!(ports.iter().all(|port| ran.stdout.contains(port)), "{ran:?}");
 }

@@ -38,6 +38,14 @@ impl Tomb {
         Self { knocks, accepting }
     }
 
+    /// The port is free again.
+    pub(crate) async fn leave(mut self) -> u64 {
+        self.accepting.abort();
+        // It was called off: that is its end.
+        let _ = (&mut self.accepting).await;
+        self.knocks()
+    }
+
     pub(crate) fn knocks(&self) -> u64 {
         self.knocks.load(Ordering::Relaxed)
     }

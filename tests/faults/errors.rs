@@ -56,6 +56,7 @@ async fn a_server_that_cannot_serve_now_is_unavailable() {
         "-NOREPLICAS Not enough good replicas to write.\r\n",
         "-MISCONF Redis is configured to save RDB snapshots, but it's unable to persist\r\n",
         "-OOM command not allowed when used memory > 'maxmemory'.\r\n",
+        "-UNBLOCKED force unblock from blocking operation, instance state changed\r\n",
     ] {
         let error = enqueue_answered(Reply::Bytes(line)).await;
         assert_unavailable(&error, line);

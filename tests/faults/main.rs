@@ -31,6 +31,9 @@ mod gathered;
 mod hands;
 mod matrix;
 mod memory;
+mod roles;
 mod scripts;
 mod stub;
+#[cfg(feature = "sentinel")]
+mod switch;
 mod table;

@@ -4,12 +4,12 @@
 use crate::{
     case::Case,
     rig::{Dump, HOUR, Rig, assert_same, key, other_queue, queue},
-    world::{claim, held},
+    world::{claim, held, id},
 };
 use redis::cmd;
 use sprag::{
-    RedisStore, Store,
-    store::{Complete, Pace, Setting},
+    Fence, RedisStore, Store,
+    store::{Complete, Held, Pace, Setting},
 };
 use std::collections::BTreeSet;
 
@@ -65,10 +65,20 @@ async fn permit(rig: &Rig, command: &str, sign: char) {
     rig.run::<()>(cmd("ACL").arg("SETUSER").arg("default").arg(rule)).await;
 }
 
+/// Calls of each role that change nothing, while all is allowed.
+async fn may_all(store: &RedisStore) {
+    let nobody = Held { id: id("nobody"), fence: Fence(1) };
+    store.watch(&other_queue(), HOUR).await.expect("producer, operator");
+    let outcomes = store.extend(&other_queue(), &[nobody], HOUR).await.expect("worker");
+    assert!(outcomes[0].is_err());
+}
+
 async fn dies_without(case: Case, calm: &Calm, command: &str, rig: &Rig) {
     let what = format!("{case:?} without {command}");
     let world = case.prepare(rig, &rig.direct()).await;
     let store = rig.direct();
+    // Asked at the first call, it would say no to the whole call.
+    may_all(&store).await;
     permit(rig, command, '-').await;
     let answer = case.call(&store, &world).await;
     permit(rig, command, '+').await;

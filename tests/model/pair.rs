@@ -27,8 +27,8 @@ pub(crate) struct Rig {
     broken: Option<Broken>,
 }
 
-/// The store behind a proxy that loses answers. There is none in front of a cluster, of sentinels and of
-/// TLS: there no answer is lost.
+/// The store behind a proxy that loses answers. There is none in front of a cluster, of sentinels
+/// and of TLS: there no answer is lost.
 #[derive(Clone)]
 struct Broken {
     proxy: Arc<Proxy>,
@@ -269,8 +269,8 @@ impl Pair {
         Ok(())
     }
 
-    /// The stores draw the same random number: both draw in the thread of the test, before they wait
-    /// for anything. A repeat finds less to do, but must see the same.
+    /// The stores draw the same random number: both draw in the thread of the test, before they
+    /// wait for anything. A repeat finds less to do, but must see the same.
     async fn sweep(
         &mut self,
         now: bool,

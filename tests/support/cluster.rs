@@ -1,7 +1,7 @@
 //! A Redis Cluster of a test's own.
 //!
-//! A master that starts without having been one waits 2 s before it serves anything; a replica that is
-//! promoted does not. So every master is born as the replica of one that has its slots but never
+//! A master that starts without having been one waits 2 s before it serves anything; a replica that
+//! is promoted does not. So every master is born as the replica of one that has its slots but never
 //! existed, and takes over at once: three masters stand after about 0.15 s instead of 2.3 s. With
 //! replicas it takes a second: a replica looks for its master once a second.
 
@@ -66,7 +66,8 @@ impl ClusterSetup {
                 .file("nodes.conf", self.nodes_conf(&births, number))
                 .args(["--cluster-enabled", "yes", "--cluster-port", &birth.bus.to_string()])
                 .args(["--cluster-node-timeout", &self.node_timeout.as_millis().to_string()])
-                // A replica takes over as soon as its master is seen to be down, and by diskless means.
+                // A replica takes over as soon as its master is seen to be down, and by diskless
+                // means.
                 .args(["--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0"])
                 .args(&self.args)
                 .spawn(),
@@ -82,7 +83,8 @@ impl ClusterSetup {
     }
 
     /// What the node of this number remembers of a life that it never had. The first nodes are the
-    /// masters to be, each the replica of the unborn one with its slots; the others are their replicas.
+    /// masters to be, each the replica of the unborn one with its slots; the others are their
+    /// replicas.
     fn nodes_conf(&self, births: &[Birth], of: usize) -> String {
         let mut text = String::new();
         let mut line = |line: std::fmt::Arguments<'_>| writeln!(text, "{line}").expect("a string");
@@ -181,14 +183,15 @@ impl Cluster {
         self.nodes[node].server.kill();
     }
 
-    /// Starts a node again in its place, and waits until the cluster is whole. A master that comes back
-    /// as one serves after 2 s.
+    /// Starts a node again in its place, and waits until the cluster is whole. A master that comes
+    /// back as one serves after 2 s.
     pub async fn restart(&mut self, node: usize) {
         self.nodes[node].server.restart().await;
         self.stands().await;
     }
 
-    /// The replica becomes master of its master's slots, with nothing lost. On return the nodes agree.
+    /// The replica becomes master of its master's slots, with nothing lost. On return the nodes
+    /// agree.
     pub async fn fail_over(&self, replica: usize) {
         self.ask::<()>(replica, &["CLUSTER", "FAILOVER"]).await;
         self.until("the replica is a master", async || {
@@ -231,8 +234,8 @@ impl Cluster {
         }
     }
 
-    /// Waits until all nodes that run see one whole cluster: every slot served, every replica known and
-    /// in step with its master, nobody unborn.
+    /// Waits until all nodes that run see one whole cluster: every slot served, every replica known
+    /// and in step with its master, nobody unborn.
     pub async fn stands(&self) {
         self.until("the cluster stands", async || self.is_whole().await).await;
     }

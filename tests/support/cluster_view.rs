@@ -88,7 +88,8 @@ impl Cluster {
     }
 }
 
-/// A line of `CLUSTER NODES`: `<id> <address> <flags> <master> <ping> <pong> <epoch> <link> <slot> …`.
+/// A line of `CLUSTER NODES`: `<id> <address> <flags> <master> <ping> <pong> <epoch> <link> <slot>
+/// …`.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct View {
     id: String,

@@ -25,6 +25,11 @@ impl Elsewhere {
         Self::at(server.url(), server)
     }
 
+    /// As this user of a server on TCP.
+    pub fn user(server: &Server, user: &str, password: &str) -> Self {
+        Self::at(format!("redis://{user}:{password}@127.0.0.1:{}", server.port()), server)
+    }
+
     pub fn tls(tls: &TlsServer) -> Self {
         Self::at(tls.url(), &tls.server)
     }
@@ -70,9 +75,12 @@ impl Elsewhere {
     }
 }
 
-/// What the failed cases had to say.
-fn failures(said: &str) -> &str {
-    said.split_once("\nfailures:\n").map_or(said, |(_, failures)| failures)
+/// What the first of the failed cases had to say.
+fn failures(said: &str) -> String {
+    let failures = said.split_once("\nfailures:\n").map_or(said, |(_, failures)| failures);
+    let shown: Vec<&str> = failures.lines().take(100).collect();
+    let result = said.lines().rfind(|line| line.starts_with("test result"));
+    format!("{}\n…\n{}", shown.join("\n"), result.unwrap_or("it ended before its time"))
 }
 
 /// Of `test result: ok. 12 passed; …`.

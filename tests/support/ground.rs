@@ -1,5 +1,5 @@
-//! Where a case of a suite stands: a server of its own, or, in a run [`elsewhere`](super::Elsewhere), a
-//! namespace of its own on what all cases share.
+//! Where a case of a suite stands: a server of its own, or, in a run
+//! [`elsewhere`](super::Elsewhere), a namespace of its own on what all cases share.
 
 use super::{Address, Server};
 use redis::aio::MultiplexedConnection;
@@ -14,8 +14,16 @@ use std::{
 pub(super) const SERVER: &str = "SPRAG_TEST_SERVER";
 /// The URLs by which the test itself looks at the data, one of each master; without them, the same.
 pub(super) const LOOK: &str = "SPRAG_TEST_LOOK";
-/// What the namespaces of all cases begin with.
-pub const CASES: &str = "case-";
+/// What the namespaces of all cases begin with; a hyphen and a number follow.
+pub const CASES: &str = "case";
+
+/// The rules of an access control list for the namespace [`CASES`], made out for all namespaces of
+/// cases. The clock of the tests is read by scripts, with GET, which no rule for real scripts
+/// allows.
+pub fn rules_of_cases(rules: impl IntoIterator<Item = String>) -> Vec<String> {
+    let to_all = |rule: String| rule.replace(&format!("{CASES}:"), &format!("{CASES}-*:"));
+    rules.into_iter().map(to_all).chain(["+get".to_owned()]).collect()
+}
 
 /// The server, the namespace, and a way to look at the data past the library.
 #[derive(Debug)]
@@ -56,13 +64,13 @@ impl Ground {
             let node = client.get_multiplexed_async_connection_with_config(&config).await;
             nodes.push(node.expect("the server answers"));
         }
-        let namespace = Namespace::new(format!("{CASES}{:016x}", fastrand::u64(..)));
+        let namespace = Namespace::new(format!("{CASES}-{:016x}", fastrand::u64(..)));
         let namespace = namespace.expect("a namespace");
         Self { url, namespace, nodes, owners: Mutex::default(), _server: None }
     }
 
-    /// Where a single server listens: a proxy can stand in front of it. None of a cluster, of sentinels
-    /// and of TLS.
+    /// Where a single server listens: a proxy can stand in front of it. None of a cluster, of
+    /// sentinels and of TLS.
     pub fn address(&self) -> Option<Address> {
         if let Some(path) = self.url.strip_prefix("redis+unix://") {
             return Some(Address::Unix(PathBuf::from(path)));

@@ -41,7 +41,8 @@ const HASHES: [&str; 14] = [
     "answers",
 ];
 
-/// What `ghosts` holds of an id in a lane: so many entries are stale, live is the one with the token.
+/// What `ghosts` holds of an id in a lane: so many entries are stale, live is the one with the
+/// token.
 #[derive(Debug, Default)]
 struct Ghost {
     stale: i64,

@@ -20,8 +20,8 @@ impl Cluster {
         migration.settle().await;
     }
 
-    /// The first step: both sides know that the slot is on the move. The keys that are there are served by
-    /// the old node; those that are not get `ASK`, calls with some of both `TRYAGAIN`.
+    /// The first step: both sides know that the slot is on the move. The keys that are there are
+    /// served by the old node; those that are not get `ASK`, calls with some of both `TRYAGAIN`.
     pub async fn open_slot(&self, slot: u16, from: usize, to: usize) -> Migration<'_> {
         let number = slot.to_string();
         let (old, new) = (&self.nodes[from].id, &self.nodes[to].id);
@@ -61,8 +61,8 @@ impl Migration<'_> {
         }
     }
 
-    /// The last step: the slot belongs to the new node, and every master knows. What the old node still
-    /// holds of it would be lost: [`move_all`](Self::move_all) first.
+    /// The last step: the slot belongs to the new node, and every master knows. What the old node
+    /// still holds of it would be lost: [`move_all`](Self::move_all) first.
     pub async fn settle(self) {
         let (slot, new) = (self.slot.to_string(), &self.cluster.nodes[self.to].id);
         // The new owner first: should the old one not hear of it, nobody else would know the slot.
@@ -75,8 +75,8 @@ impl Migration<'_> {
         self.cluster.stands().await;
     }
 
-    /// The slot stays where it was; what has moved moves back. Nobody may call meanwhile: the old node
-    /// serves the slot again before its keys are back.
+    /// The slot stays where it was; what has moved moves back. Nobody may call meanwhile: the old
+    /// node serves the slot again before its keys are back.
     pub async fn give_up(self) {
         let Self { cluster, slot, from, to } = self;
         let number = slot.to_string();

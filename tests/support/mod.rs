@@ -22,7 +22,7 @@ mod tls;
 
 pub use cluster::{Cluster, ClusterSetup, Node};
 pub use elsewhere::Elsewhere;
-pub use ground::{CASES, Ground};
+pub use ground::{CASES, Ground, rules_of_cases};
 pub use invariants::{Keys, key, key_in};
 pub use make::Make;
 pub use migration::Migration;

@@ -1,7 +1,7 @@
 //! A master, its replica, and three sentinels over them.
 //!
-//! Sentinels find each other by messages every 2 s; here their configuration names the others from the
-//! start, and all that is left to wait for is the replica.
+//! Sentinels find each other by messages every 2 s; here their configuration names the others from
+//! the start, and all that is left to wait for is the replica.
 
 use super::process::{free_port, taken};
 use super::{PATIENCE, Server, Setup};
@@ -188,7 +188,8 @@ impl Sentinels {
         self.replaced(old).await
     }
 
-    /// Starts a server again in its place. The sentinels make it a replica of the master, in about 10 s.
+    /// Starts a server again in its place. The sentinels make it a replica of the master, in about
+    /// 10 s.
     pub async fn restart(&mut self, server: usize) {
         self.servers[server].restart().await;
     }

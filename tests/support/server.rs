@@ -72,8 +72,8 @@ impl Setup {
         self.config(format!("user {name}{}", words.collect::<String>()))
     }
 
-    /// The name and the password by which the test itself looks at the data. It needs a user who may
-    /// do everything; `default` is one.
+    /// The name and the password by which the test itself looks at the data. It needs a user who
+    /// may do everything; `default` is one.
     pub fn login(mut self, user: &str, password: &str) -> Self {
         self.login = Some((user.to_owned(), password.to_owned()));
         self

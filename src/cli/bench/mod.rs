@@ -65,6 +65,7 @@ pub(crate) async fn bench(global: &Global, args: Args) -> Result<(), Failure> {
     }
     let namespace = scratch::namespace(global, "bench")?;
     let url = connect::url(global)?;
+    scratch::check_url(&url, "bench")?;
     // Before there is anything that would be left behind.
     let mut signals = Signals::listen()?;
     let mut run = tokio::select! {

@@ -18,7 +18,7 @@ impl Place {
         let namespace = scratch::namespace(global, "demo")?;
         match connect::given_url(global)? {
             Some(url) => {
-                connect::builder(&url)?.build()?;
+                scratch::check_url(&url, "demo")?;
                 let text = format!(
                     "The demo uses the Redis that was named, in the namespace {namespace}, whose \
                      keys it deletes at the end."

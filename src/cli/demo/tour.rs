@@ -4,7 +4,7 @@ use super::{
     check::{Accepted, Facts},
     place::Place,
 };
-use crate::{args::Global, fail::Failure, out};
+use crate::{args::Global, fail::Failure, out, scratch};
 use redis::{ConnectionAddr, ConnectionInfo, Value};
 use tokio::process::Command;
 
@@ -17,10 +17,10 @@ pub(super) async fn show(global: &Global, place: &Place, facts: &Facts) -> Resul
         "\nEverything is in plain Redis keys. This is how to look at them, and what they\n\
          show now; the demo's own keys go when it ends.",
     );
-    let info = place.connection_info()?;
+    let (info, args) = (place.connection_info()?, server_args(place)?);
     for look in looks(place, facts) {
-        out::line(&format!("\n# {}\n$ {}", look.why, look.typed(&info)))?;
-        let answer = match look.by_redis_cli(&info).await {
+        out::line(&format!("\n# {}\n$ {}", look.why, look.typed(&args)))?;
+        let answer = match look.by_redis_cli(&info, &args).await {
             Ok(answer) => answer,
             // There is no redis-cli.
             Err(_) => look.by_connection(place).await?,
@@ -74,17 +74,21 @@ impl Look {
     }
 
     /// The line to type. Where there is a password, redis-cli takes it from `REDISCLI_AUTH`.
-    fn typed(&self, info: &ConnectionInfo) -> String {
+    fn typed(&self, args: &[String]) -> String {
         let mut words = vec!["redis-cli".to_owned()];
-        words.extend(server_args(info));
+        words.extend_from_slice(args);
         words.extend(self.raw.then(|| "--raw".to_owned()));
         words.extend(self.command.iter().map(|word| quoted(word)));
         words.join(" ")
     }
 
-    async fn by_redis_cli(&self, info: &ConnectionInfo) -> std::io::Result<String> {
+    async fn by_redis_cli(
+        &self,
+        info: &ConnectionInfo,
+        args: &[String],
+    ) -> std::io::Result<String> {
         let mut cli = Command::new("redis-cli");
-        cli.args(server_args(info)).arg(self.format()).args(&self.command);
+        cli.args(args).arg(self.format()).args(&self.command);
         if let Some(password) = info.redis_settings().password() {
             cli.env("REDISCLI_AUTH", password);
         }
@@ -102,14 +106,22 @@ impl Look {
     }
 }
 
-fn server_args(info: &ConnectionInfo) -> Vec<String> {
+fn server_args(place: &Place) -> anyhow::Result<Vec<String>> {
+    let info = place.connection_info()?;
     let mut args = match info.addr() {
-        ConnectionAddr::Tcp(host, port) => {
+        ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
             vec!["-h".to_owned(), host.clone(), "-p".to_owned(), port.to_string()]
         }
         ConnectionAddr::Unix(path) => vec!["-s".to_owned(), path.display().to_string()],
-        _ => Vec::new(),
+        _ => anyhow::bail!("a way to the server that redis-cli does not know"),
     };
+    if matches!(info.addr(), ConnectionAddr::TcpTls { .. }) {
+        args.push("--tls".to_owned());
+        for (name, flag) in [("ca", "--cacert"), ("cert", "--cert"), ("key", "--key")] {
+            let file = scratch::tls_file(&place.url, name);
+            args.extend(file.into_iter().flat_map(|file| [flag.to_owned(), file]));
+        }
+    }
     let settings = info.redis_settings();
     if let Some(user) = settings.username() {
         args.extend(["--user".to_owned(), user.to_owned()]);
@@ -117,7 +129,7 @@ fn server_args(info: &ConnectionInfo) -> Vec<String> {
     if settings.db() != 0 {
         args.extend(["-n".to_owned(), settings.db().to_string()]);
     }
-    args
+    Ok(args)
 }
 
 /// A word for the shell: braces and the like would mean something to it.

@@ -37,7 +37,7 @@ struct Look {
 }
 
 pub(crate) async fn doctor(global: &Global, args: Args) -> Result<ExitCode, Failure> {
-    let mut doctor = connect::store(global)?.doctor();
+    let mut doctor = connect::looking(global)?.doctor();
     let mut found = look(global, &mut doctor, &args.queues, false).await?;
     let server = doctor.server(&found.queues).await?;
     let mendable = found.findings.iter().filter(|finding| finding.repairable).count();
@@ -165,7 +165,13 @@ fn tables(findings: &[Finding]) -> Result<(), Failure> {
             continue;
         }
         let queue = finding.queue.clone().unwrap_or_else(|| "-".to_owned());
-        let message = finding.message.clone();
+        let message = match (&finding.queue, &finding.id) {
+            // One of several servers.
+            (None, Some(server)) if !finding.message.contains(server) => {
+                format!("{server}: {}", finding.message)
+            }
+            _ => finding.message.clone(),
+        };
         rows.push([severity(finding).to_owned(), finding.check.to_owned(), queue, message]);
     }
     out::table(["", "check", "queue", "found"], rows)?;

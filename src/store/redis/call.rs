@@ -183,18 +183,30 @@ impl Inner {
     pub(super) async fn plain(&self, cmd: &Cmd) -> Result<Value, StoreError> {
         let mut pauses = Pauses::within(self.budget);
         loop {
-            match self.link.send(cmd).await {
+            match self.send_plain(cmd).await {
                 Ok(answer) => return Ok(answer),
                 Err(fault) => pauses.before_repeat(fault).await?,
             }
         }
     }
 
+    /// Sends a command once.
+    pub(super) async fn send_plain(&self, cmd: &Cmd) -> Result<Value, Fault> {
+        self.noticed(self.link.send(cmd).await)
+    }
+
+    fn noticed<T>(&self, answer: Result<T, Fault>) -> Result<T, Fault> {
+        if answer.as_ref().is_err_and(|fault| fault.discard) {
+            self.admitted.forget();
+        }
+        answer
+    }
+
     /// Sends several plain commands in one round trip, with the same repeats.
     pub(super) async fn piped(&self, cmds: &[Cmd]) -> Result<Vec<Value>, StoreError> {
         let mut pauses = Pauses::within(self.budget);
         loop {
-            match self.link.send_all(cmds).await {
+            match self.noticed(self.link.send_all(cmds).await) {
                 Ok(answer) => return Ok(answer),
                 Err(fault) => pauses.before_repeat(fault).await?,
             }
@@ -237,7 +249,8 @@ impl Inner {
             reply => return reply,
         }
         let mut load = redis::cmd("SCRIPT");
-        self.link.load(load.arg("LOAD").arg(&script.text), cmd).await?;
+        load.arg("LOAD").arg(&script.text);
+        self.noticed(self.link.load(&load, cmd).await)?;
         match self.send_via(via, cmd).await {
             // Flushed again in between: sent whole, it needs no cache, however often that happens.
             Err(fault) if fault.no_script => self.send_via(via, &whole(script, cmd)).await,
@@ -247,13 +260,16 @@ impl Inner {
 
     async fn send_via(&self, via: Via, cmd: &Cmd) -> Result<Reply, Fault> {
         let answer = match via {
-            Via::Shared => self.link.send(cmd).await?,
+            Via::Shared => self.send_plain(cmd).await?,
             Via::Pool => {
+                let cmds = std::slice::from_ref(cmd);
                 let mut answers =
-                    self.link.send_pooled(std::slice::from_ref(cmd), Duration::ZERO).await?;
-                answers.pop().unwrap_or(Ok(Value::Nil))?
+                    self.noticed(self.link.send_pooled(cmds, Duration::ZERO).await)?;
+                self.noticed(answers.pop().unwrap_or(Ok(Value::Nil)))?
             }
-            Via::Durable(durability) => return durable::send(&self.link, cmd, durability).await,
+            Via::Durable(durability) => {
+                return self.noticed(durable::send(&self.link, cmd, durability).await);
+            }
         };
         Ok(Reply { answer, shortfall: None })
     }
@@ -286,6 +302,7 @@ impl Via {
         }
     }
 }
+
 /// The same call with the script's text in place of its name.
 fn whole(script: &Script, by_name: &Cmd) -> Cmd {
     let mut cmd = redis::cmd("EVAL");

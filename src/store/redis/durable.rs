@@ -45,8 +45,8 @@ pub(super) async fn send(
         wait.arg(numbers).arg(millis(durability.timeout));
         wait
     };
-    if durability.replicas > 0 {
-        cmds.push(wait("WAIT", &[durability.replicas.into()]));
+    if let Some(replicas) = durability.replicas {
+        cmds.push(wait("WAIT", &[replicas.into()]));
     }
     if durability.fsync {
         cmds.push(wait("WAITAOF", &[1, 0]));
@@ -55,8 +55,8 @@ pub(super) async fn send(
     let mut answers = link.send_pooled(&cmds, longer).await?.into_iter();
     let answer = answers.next().unwrap_or(Ok(Value::Nil))?;
     let mut shortfall = None;
-    if durability.replicas > 0 {
-        shortfall = replicated(answers.next(), durability).err();
+    if let Some(replicas) = durability.replicas {
+        shortfall = replicated(answers.next(), replicas, durability.timeout).err();
     }
     if durability.fsync {
         shortfall = shortfall.or(synced(answers.next(), durability).err());
@@ -64,13 +64,16 @@ pub(super) async fn send(
     Ok(Reply { answer, shortfall })
 }
 
-fn replicated(told: Option<Result<Value, Fault>>, asked: Durability) -> Result<(), StoreError> {
+fn replicated(
+    told: Option<Result<Value, Fault>>,
+    asked: u8,
+    within: Duration,
+) -> Result<(), StoreError> {
     let have: u32 = read(told)?;
-    if have >= asked.replicas.into() {
+    if have >= asked.into() {
         return Ok(());
     }
-    let Durability { replicas, timeout, .. } = asked;
-    Err(StoreError::Unavailable(format!("{have} of {replicas} replicas have it after {timeout:?}")))
+    Err(StoreError::Unavailable(format!("{have} of {asked} replicas have it after {within:?}")))
 }
 
 fn synced(told: Option<Result<Value, Fault>>, asked: Durability) -> Result<(), StoreError> {

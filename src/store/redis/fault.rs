@@ -45,7 +45,10 @@ impl Fault {
 
     /// Says which server it is about: an address has no secrets.
     pub(super) fn at(mut self, server: impl std::fmt::Display) -> Self {
-        if let StoreError::Unavailable(why) | StoreError::Backend(why) = &mut self.error {
+        let server = server.to_string();
+        if let StoreError::Unavailable(why) | StoreError::Backend(why) = &mut self.error
+            && !why.starts_with(&server)
+        {
             *why = format!("{server}: {why}");
         }
         self

@@ -305,8 +305,13 @@ impl Inner {
 
     /// The same with connections and callers of its own.
     fn apart(&self) -> Self {
+        self.over(self.link.apart())
+    }
+
+    /// The same over these connections.
+    fn over(&self, link: Connections) -> Self {
         Self {
-            link: self.link.apart(),
+            link,
             namespace: self.namespace.clone(),
             budget: self.budget,
             callers: self.callers,

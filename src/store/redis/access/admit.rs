@@ -11,6 +11,7 @@ use futures_util::FutureExt;
 use redis::from_redis_value;
 use std::{
     collections::BTreeSet,
+    pin::Pin,
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -21,11 +22,20 @@ const LAYOUT: u64 = 1 << 3;
 
 /// What was found out over the newest connection: roles whose commands are allowed, the layout.
 #[derive(Debug, Default)]
-pub(in crate::store::redis) struct Admitted(AtomicU64);
+pub(in crate::store::redis) struct Admitted {
+    found: AtomicU64,
+    /// Connections that were given up. One that is lost counts before the next one is made.
+    lost: AtomicU64,
+}
 
 impl Admitted {
+    /// What was found out over the last connection says nothing of the next one.
+    pub(in crate::store::redis) fn forget(&self) {
+        self.lost.fetch_add(1, Ordering::AcqRel);
+    }
+
     fn at(&self, generation: u64) -> u64 {
-        let known = self.0.load(Ordering::Acquire);
+        let known = self.found.load(Ordering::Acquire);
         if known >> BITS == generation { known & ((1 << BITS) - 1) } else { 0 }
     }
 
@@ -37,7 +47,7 @@ impl Admitted {
             _ => Some(generation << BITS | bits),
         };
         // An error says that there was nothing to change.
-        let _ = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, merged);
+        let _ = self.found.fetch_update(Ordering::AcqRel, Ordering::Acquire, merged);
     }
 }
 
@@ -54,11 +64,25 @@ impl Inner {
         queue: &QueueName,
     ) -> Result<(), Fault> {
         let roles = Role::of(verb);
-        let generation = self.link.generation();
-        let known = self.admitted.at(generation);
+        let lost = self.admitted.lost.load(Ordering::Acquire);
+        let known = self.admitted.at(self.link.generation() + lost);
         if known & LAYOUT != 0 && known & bits(roles) != 0 || roles.is_empty() {
             return Ok(());
         }
+        // Apart, so that every other call's future stays small.
+        let asking: Pin<Box<dyn Future<Output = _> + Send + '_>> =
+            Box::pin(self.ask_first(roles, queue, known));
+        let found = asking.await?;
+        // The connection may have been made by these questions; one that was lost meanwhile is asked
+        // about again.
+        if self.admitted.lost.load(Ordering::Acquire) == lost {
+            self.admitted.add(self.link.generation() + lost, found);
+        }
+        Ok(())
+    }
+
+    /// What is known, and what was not yet.
+    async fn ask_first(&self, roles: &[Role], queue: &QueueName, known: u64) -> Result<u64, Fault> {
         let mut found = known;
         if known & bits(roles) == 0 {
             found |= bits(&self.allowed(roles, queue).boxed().await?);
@@ -67,9 +91,7 @@ impl Inner {
             self.layout().boxed().await?;
             found |= LAYOUT;
         }
-        // There was none before this: it was the first, or a later one is asked about again.
-        self.admitted.add(generation.max(1), found);
-        Ok(())
+        Ok(found)
     }
 
     /// Those of the roles that the user may do all of; an error if there is none.
@@ -125,7 +147,7 @@ impl Inner {
     /// Refuses what a newer version has laid out.
     async fn layout(&self) -> Result<(), Fault> {
         let key = keys::schema(&self.namespace);
-        let answer = match self.link.send(redis::cmd("GET").arg(&key)).await {
+        let answer = match self.send_plain(redis::cmd("GET").arg(&key)).await {
             Ok(answer) => answer,
             Err(mut fault) => {
                 if let StoreError::Backend(why) = &mut fault.error {

@@ -73,6 +73,12 @@ impl Facts {
         })
     }
 
+    pub(super) fn warn(&self, server: &dyn Display) {
+        for warning in self.warnings() {
+            tracing::warn!(%server, "{warning}");
+        }
+    }
+
     /// What may be meant, but should be known.
     fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
@@ -110,12 +116,10 @@ fn major(version: &str) -> Option<u32> {
     version.split('.').next()?.parse().ok()
 }
 
-/// Asks the server what it is. Warns of what it was not warned of before.
+/// Asks the server what it is.
 pub(super) async fn check(
     connection: &mut MultiplexedConnection,
     settings: &Settings,
-    known: Option<&Facts>,
-    server: &(dyn Display + Sync),
 ) -> Result<Facts, Fault> {
     let answer = connection.send_packed_command(&redis::cmd("INFO")).await;
     let facts = match answer.and_then(Value::extract_error) {
@@ -125,11 +129,6 @@ pub(super) async fn check(
     };
     if let Some(refusal) = facts.refusal(settings) {
         return Err(Fault::refused(StoreError::Backend(refusal)));
-    }
-    if known != Some(&facts) {
-        for warning in facts.warnings() {
-            tracing::warn!(%server, "{warning}");
-        }
     }
     Ok(facts)
 }

@@ -1,10 +1,12 @@
 //! The nodes of a Redis Cluster: which has which slot, and the connections to each.
 //!
 //! A queue's keys share a slot, so each call has one node. The map of slots is what some node said last
-//! (`CLUSTER SLOTS`); a redirection corrects it at once, and it is asked for again when a node fails.
+//! (`CLUSTER SLOTS`, see `slots`); a redirection corrects it at once, and it is asked for again when a node fails.
 //! Nothing is repeated here but what a node redirected, and so did not do: redis-rs' own cluster client
 //! repeats by itself also what may have been done (it ran an INCR four times and said Ok), which only
 //! the caller can judge. What a slot is: the Redis Cluster specification, redis.io.
+
+mod slots;
 
 use super::{
     dial::Dialing,
@@ -22,9 +24,10 @@ use futures_util::{
     FutureExt,
     future::{BoxFuture, join_all},
 };
-use redis::{Arg, Cmd, Value, aio::PubSub};
+use redis::{Cmd, Value, aio::PubSub};
+use slots::{Map, located, slot_of};
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -33,7 +36,6 @@ use std::{
 };
 use tokio::time::{Instant, timeout};
 
-const SLOTS: u16 = 16_384;
 /// More redirections than that are no way to a node, but a cluster that disagrees with itself.
 const REDIRECTIONS: usize = 5;
 /// The map is asked for at most so often, less up to a half.
@@ -58,107 +60,6 @@ struct Nodes {
     stale: AtomicBool,
     /// Held while asking; then when that was last.
     refreshing: tokio::sync::Mutex<Option<Instant>>,
-}
-
-/// Which node has which slots.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-struct Map {
-    /// By the last slot of each range: its first, and its master.
-    ranges: BTreeMap<u16, (u16, Server)>,
-    replicas: HashSet<Server>,
-}
-
-impl Map {
-    fn master(&self, slot: u16) -> Option<&Server> {
-        let (_, (first, master)) = self.ranges.range(slot..).next()?;
-        (*first <= slot).then_some(master)
-    }
-
-    fn masters(&self) -> HashSet<&Server> {
-        self.ranges.values().map(|(_, master)| master).collect()
-    }
-
-    /// One slot has moved.
-    fn moved(&mut self, slot: u16, to: Server) {
-        let range = self.ranges.range(slot..).next().map(|(last, (first, _))| (*last, *first));
-        if let Some((last, first)) = range.filter(|(_, first)| *first <= slot)
-            && let Some((_, from)) = self.ranges.remove(&last)
-        {
-            if first < slot {
-                self.ranges.insert(slot - 1, (first, from.clone()));
-            }
-            if slot < last {
-                self.ranges.insert(last, (slot + 1, from));
-            }
-        }
-        self.ranges.insert(slot, (slot, to));
-    }
-
-    /// Reads the answer of `CLUSTER SLOTS`: `[first, last, master, replica …]`, each node
-    /// `[host, port, …]`, where no host means the one that was asked.
-    fn read(answer: &Value, asked: &Server) -> Option<Self> {
-        let Value::Array(ranges) = answer else { return None };
-        let mut map = Self::default();
-        for range in ranges {
-            let Value::Array(range) = range else { return None };
-            let [Value::Int(first), Value::Int(last), master, replicas @ ..] = &range[..] else {
-                return None;
-            };
-            let (first, last) = (u16::try_from(*first).ok()?, u16::try_from(*last).ok()?);
-            if first > last || last >= SLOTS {
-                return None;
-            }
-            map.ranges.insert(last, (first, node(master, asked)?));
-            map.replicas.extend(replicas.iter().filter_map(|replica| node(replica, asked)));
-        }
-        (!map.ranges.is_empty()).then_some(map)
-    }
-}
-
-fn node(entry: &Value, asked: &Server) -> Option<Server> {
-    let Value::Array(entry) = entry else { return None };
-    let [host, Value::Int(port), ..] = &entry[..] else { return None };
-    let host = match host {
-        Value::BulkString(host) => String::from_utf8(host.clone()).ok()?,
-        Value::SimpleString(host) => host.clone(),
-        _ => String::new(),
-    };
-    located(&host, u16::try_from(*port).ok()?, asked)
-}
-
-/// A node that does not know its own host (`?` or nothing) has that of the one who told.
-fn located(host: &str, port: u16, asked: &Server) -> Option<Server> {
-    match (host, asked) {
-        ("" | "?", Server::Tcp(host, _)) => Some(Server::Tcp(host.clone(), port)),
-        ("" | "?", Server::Unix(_)) => None,
-        (host, _) => Some(Server::Tcp(host.to_owned(), port)),
-    }
-}
-
-/// The slot of a command's key. None: any node can answer it.
-fn slot_of(cmd: &Cmd) -> Option<u16> {
-    let args: Vec<_> = cmd.args_iter().take(4).collect();
-    let arg = |i: usize| match args.get(i) {
-        Some(Arg::Simple(arg)) => Some(*arg),
-        _ => None,
-    };
-    let key = match arg(0)? {
-        b"EVALSHA" | b"EVAL" => arg(3),
-        b"PING" | b"INFO" | b"TIME" | b"CONFIG" | b"SLOWLOG" | b"ACL" | b"SCRIPT" | b"CLUSTER"
-        | b"PUBLISH" | b"WAIT" | b"WAITAOF" => None,
-        _ => arg(1),
-    };
-    key.map(slot)
-}
-
-/// CRC16 of the key, or of what stands between its first `{` and the next `}`.
-fn slot(key: &[u8]) -> u16 {
-    let tag = key.iter().position(|byte| *byte == b'{').and_then(|open| {
-        let tag = &key[open + 1..];
-        let close = tag.iter().position(|byte| *byte == b'}')?;
-        (close > 0).then_some(&tag[..close])
-    });
-    crc16::State::<crc16::XMODEM>::calculate(tag.unwrap_or(key)) % SLOTS
 }
 
 impl Cluster {
@@ -258,10 +159,16 @@ impl Cluster {
         own.send(load, false).await.map(drop)
     }
 
+    pub(super) async fn all_masters(&self) -> Result<Vec<Arc<Link>>, Fault> {
+        self.fresh_map().boxed().await?;
+        let mut masters = self.masters();
+        masters.sort_by_cached_key(|link| link.name());
+        Ok(masters)
+    }
+
     /// All masters must answer.
     pub(super) async fn send_to_masters(&self, cmd: &Cmd) -> Result<(), Fault> {
-        self.fresh_map().boxed().await?;
-        let masters = self.masters();
+        let masters = self.all_masters().await?;
         let answers = join_all(masters.iter().map(|link| link.send(cmd, false))).await;
         answers.into_iter().collect::<Result<Vec<_>, _>>().map(drop).inspect_err(|_| self.stale())
     }
@@ -480,6 +387,3 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing behind these locks can be left half-done by a panic.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
-
-#[cfg(test)]
-mod tests;

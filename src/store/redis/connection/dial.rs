@@ -1,12 +1,17 @@
 //! How one connection to one server is opened: over TCP, TLS or a socket, by way of sentinels or not.
 
+#[cfg(feature = "sentinel")]
+use super::switch::Switch;
 use super::target::{Login, Server, Target, TlsFiles};
 use crate::model::StoreError;
 use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
 use redis::{
     Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, RedisResult,
 };
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
 
 /// A connection that is silent for so long is asked for a sign of life.
 const KEEPALIVE: Duration = Duration::from_secs(15);
@@ -15,12 +20,15 @@ const KEEPALIVE: Duration = Duration::from_secs(15);
 const USER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Leads to a server, whichever has its part at the moment.
+#[allow(clippy::large_enum_variant, reason = "one for each server, behind an Arc")]
 pub(super) enum Dialer {
     Server(Client),
     #[cfg(feature = "sentinel")]
     Sentinel {
         master: String,
         client: tokio::sync::Mutex<redis::sentinel::SentinelClient>,
+        switch: Switch,
+        dialing: Dialing,
     },
 }
 
@@ -40,12 +48,28 @@ impl Dialer {
         match self {
             Self::Server(client) => Ok(client.clone()),
             #[cfg(feature = "sentinel")]
-            Self::Sentinel { client, .. } => client.lock().await.async_get_client().await,
+            Self::Sentinel { client, switch, dialing, .. } => {
+                switch.listen();
+                if let Some(new) = switch.fresh().and_then(|server| dialing.client(&server).ok()) {
+                    return Ok(new);
+                }
+                client.lock().await.async_get_client().await
+            }
+        }
+    }
+
+    /// When another server took its part last.
+    pub(super) fn switched_at(&self) -> Option<Instant> {
+        match self {
+            Self::Server(_) => None,
+            #[cfg(feature = "sentinel")]
+            Self::Sentinel { switch, .. } => switch.at(),
         }
     }
 }
 
 /// What is the same for all servers of a target.
+#[derive(Clone)]
 pub(super) struct Dialing {
     redis: RedisConnectionInfo,
     tls: Option<Tls>,
@@ -54,6 +78,7 @@ pub(super) struct Dialing {
 #[cfg(feature = "tls")]
 type Tls = redis::TlsCertificates;
 #[cfg(not(feature = "tls"))]
+#[derive(Clone)]
 enum Tls {}
 
 impl Dialing {
@@ -68,9 +93,12 @@ impl Dialing {
 
     /// Leads to this very server.
     pub(super) fn server(&self, server: &Server) -> Result<Dialer, StoreError> {
+        self.client(server).map(Dialer::Server)
+    }
+
+    fn client(&self, server: &Server) -> Result<Client, StoreError> {
         let info = self.address(server).into_connection_info().map_err(|e| unusable(&e))?;
-        let info = info.set_redis_settings(self.redis.clone()).set_tcp_settings(tcp_settings());
-        self.open(info).map(Dialer::Server)
+        self.open(info.set_redis_settings(self.redis.clone()).set_tcp_settings(tcp_settings()))
     }
 
     fn address(&self, server: &Server) -> ConnectionAddr {
@@ -134,7 +162,18 @@ impl Dialing {
                 .set_client_to_sentinel_certificates(tls.clone());
         }
         let client = builder.build().map_err(|e| unusable(&e))?;
-        Ok(Dialer::Sentinel { master: master.to_owned(), client: client.into() })
+        let said = target.servers.iter().map(|server| self.listener(target, server));
+        let switch = Switch::new(master, said.collect::<Result<_, _>>()?);
+        let dialing = self.clone();
+        Ok(Dialer::Sentinel { master: master.to_owned(), client: client.into(), switch, dialing })
+    }
+
+    /// Leads to a sentinel.
+    #[cfg(feature = "sentinel")]
+    fn listener(&self, target: &Target, server: &Server) -> Result<Client, StoreError> {
+        let info = self.address(server).into_connection_info().map_err(|e| unusable(&e))?;
+        let login = logged_in(&target.sentinel_login);
+        self.open(info.set_redis_settings(login).set_tcp_settings(tcp_settings()))
     }
 }
 
@@ -191,6 +230,12 @@ fn read_certificates(files: &TlsFiles) -> Result<Tls, StoreError> {
 #[cfg(feature = "tls")]
 fn pem(option: &str, file: &std::path::Path) -> Result<Vec<u8>, StoreError> {
     use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
+    // Somebody may have put the contents in the name's place.
+    if file.as_os_str().to_string_lossy().contains("-----BEGIN") {
+        return Err(StoreError::Invalid(format!(
+            "url {option}: must be a file's name, not its text"
+        )));
+    }
     let shown = file.display();
     let unreadable =
         |why: &dyn fmt::Display| StoreError::Invalid(format!("url {option}: {shown}: {why}"));

@@ -18,7 +18,7 @@ use std::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tokio::time::timeout;
 
@@ -44,13 +44,15 @@ pub(super) struct Settings {
 pub(super) struct Way {
     dialer: Dialer,
     gate: Gate,
+    /// Held while connecting: of many who ask at once each learns what came of the try before.
+    dialing: tokio::sync::Mutex<()>,
     /// What the last check found.
     facts: Mutex<Option<Facts>>,
 }
 
 impl Way {
     pub(super) fn new(dialer: Dialer) -> Self {
-        Self { dialer, gate: Gate::default(), facts: Mutex::default() }
+        Self { dialer, gate: Gate::default(), dialing: Default::default(), facts: Mutex::default() }
     }
 
     /// How often the server failed since its last answer.
@@ -67,6 +69,11 @@ impl Way {
 
     fn lost(&self, fault: &Fault) {
         self.gate.lost(fault, &self.dialer.to_string());
+    }
+
+    /// When another server took this one's part last: connections from before lead to the old one.
+    pub(super) fn switched_at(&self) -> Option<Instant> {
+        self.dialer.switched_at()
     }
 
     /// A connection whose answers may take so long; none: as long as they like.
@@ -92,6 +99,7 @@ impl Way {
         &self,
         connecting: impl Future<Output = RedisResult<T>>,
     ) -> Result<T, Fault> {
+        let _one_at_a_time = self.dialing.lock().await;
         self.gate.pass()?;
         // The greeting of a connection without response timeout must not hang either.
         let made = match timeout(2 * CONNECT_TIMEOUT, connecting).await {
@@ -113,11 +121,14 @@ impl Way {
         connection: &mut MultiplexedConnection,
         settings: &Settings,
     ) -> Result<(), Fault> {
-        let known = lock(&self.facts).clone();
-        let found = checks::check(connection, settings, known.as_ref(), &self.dialer).await;
+        let found = checks::check(connection, settings).await;
         let facts = found.map_err(|fault| self.failed(fault))?;
         self.gate.reached();
-        *lock(&self.facts) = Some(facts);
+        let mut known = lock(&self.facts);
+        if known.as_ref() != Some(&facts) {
+            facts.warn(&self.dialer);
+            *known = Some(facts);
+        }
         Ok(())
     }
 }
@@ -138,6 +149,8 @@ pub(super) struct Link {
 struct Shared {
     connection: Option<MultiplexedConnection>,
     number: u64,
+    /// The switch after which it was made.
+    switched_at: Option<Instant>,
 }
 
 impl Link {
@@ -156,6 +169,12 @@ impl Link {
     /// The same server over connections of their own; a server that is away is away for all.
     pub(super) fn apart(&self, settings: Arc<Settings>) -> Self {
         Self::new(self.way.clone(), settings)
+    }
+
+    /// Where it leads.
+    #[cfg(feature = "cluster")]
+    pub(super) fn name(&self) -> String {
+        self.way.dialer.to_string()
     }
 
     #[cfg(feature = "cluster")]
@@ -212,10 +231,9 @@ impl Link {
     ) -> Result<Vec<Result<Value, Fault>>, Fault> {
         let within = self.settings.response_timeout + longer;
         let pool = self.pool.get_or_init(|| pool::of(self.way.clone(), &self.settings));
-        let connection = pool::get(pool).await?;
         let given_up = self.pool_given_up.load(Ordering::Acquire);
         let named = |fault: Fault| fault.at(&self.way.dialer);
-        let answers = pool::send(connection, cmds, within).await.map_err(named).map(|answers| {
+        let answers = pool::send(pool, cmds, within).await.map_err(named).map(|answers| {
             let named = |answer: RedisResult<Value>| answer.map_err(|e| named(Fault::from(e)));
             answers.into_iter().map(named).collect::<Vec<_>>()
         });
@@ -234,12 +252,12 @@ impl Link {
         answers
     }
 
-    /// What one of the pool's connections has met, the others would meet, too. `given_up`: how often it
-    /// was when this one was sent to; of those that were under way at once, one is a loss.
+    /// Of many calls that fail together the first gives all idle connections up.
     fn give_up_pool(&self, pool: &Pool, given_up: u64, fault: &Fault) {
-        pool.retain(|_, _| false);
-        let (now, order) = (given_up + 1, Ordering::AcqRel);
-        if self.pool_given_up.compare_exchange(given_up, now, order, Ordering::Relaxed).is_ok() {
+        let next = given_up + 1;
+        let (done, seen) = (Ordering::AcqRel, Ordering::Acquire);
+        if self.pool_given_up.compare_exchange(given_up, next, done, seen).is_ok() {
+            pool.retain(|_, _| false);
             self.way.lost(fault);
         }
     }
@@ -252,13 +270,16 @@ impl Link {
             Some(connection) => connection,
             None => self.way.dial(None).boxed().await?,
         };
+        let switched_at = self.way.switched_at();
         let sent = connection.send_packed_command(cmd);
         let answer = timeout(block + WATCHDOG, sent)
             .await
             .map_err(|_| Fault::unavailable("a blocked wait got no answer"))
             .and_then(|sent| sent.and_then(Value::extract_error).map_err(Fault::from))
             .map_err(|fault| fault.at(&self.way.dialer))?;
-        lock(&self.idle_waiters).push(connection);
+        if self.way.switched_at() == switched_at {
+            lock(&self.idle_waiters).push(connection);
+        }
         Ok(answer)
     }
 
@@ -280,15 +301,29 @@ impl Link {
     async fn commands(&self) -> Result<(MultiplexedConnection, u64), Fault> {
         // Held while connecting: of many who ask at once each learns what came of the try before.
         let mut shared = self.commands.lock().await;
+        let switched_at = self.way.switched_at();
+        if shared.switched_at != switched_at {
+            shared.connection = None;
+            self.forget_others();
+        }
         if let Some(connection) = &shared.connection {
             return Ok((connection.clone(), shared.number));
         }
         // Rare, and large: not a part of every call's future.
         let connection = self.connect().boxed().await?;
         shared.connection = Some(connection.clone());
+        shared.switched_at = switched_at;
         shared.number += 1;
         self.settings.made.fetch_add(1, Ordering::Release);
         Ok((connection, shared.number))
+    }
+
+    /// Where the shared connection leads nowhere, those that are idle do not either.
+    fn forget_others(&self) {
+        lock(&self.idle_waiters).clear();
+        if let Some(pool) = self.pool.get() {
+            pool.retain(|_, _| false);
+        }
     }
 
     async fn connect(&self) -> Result<MultiplexedConnection, Fault> {
@@ -301,10 +336,7 @@ impl Link {
     async fn discard(&self, number: u64, fault: &Fault) {
         let mut shared = self.commands.lock().await;
         if shared.number == number && shared.connection.take().is_some() {
-            lock(&self.idle_waiters).clear();
-            if let Some(pool) = self.pool.get() {
-                pool.retain(|_, _| false);
-            }
+            self.forget_others();
             self.way.lost(fault);
         }
     }

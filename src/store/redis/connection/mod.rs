@@ -2,7 +2,7 @@
 //!
 //! `target` reads the URL, `dial` opens a connection, `gate` says when not to, `checks` look at the
 //! server, `link` has the connections to one server, `pool` those for work that would hold up others,
-//! `cluster` finds the node of a key.
+//! `cluster` finds the node of a key, `switch` hears of another master.
 
 mod checks;
 #[cfg(feature = "cluster")]
@@ -11,6 +11,8 @@ mod dial;
 mod gate;
 mod link;
 mod pool;
+#[cfg(feature = "sentinel")]
+mod switch;
 mod target;
 
 pub(super) use link::WATCHDOG;
@@ -44,7 +46,7 @@ pub(super) struct Connections {
 }
 
 enum To {
-    One(Link),
+    One(Arc<Link>),
     #[cfg(feature = "cluster")]
     Cluster(cluster::Cluster),
 }
@@ -71,7 +73,8 @@ impl Connections {
             made: AtomicU64::new(0),
         });
         let dialing = Dialing::new(target)?;
-        let one = |dialer| To::One(Link::new(Arc::new(Way::new(dialer)), settings.clone()));
+        let one =
+            |dialer| To::One(Arc::new(Link::new(Arc::new(Way::new(dialer)), settings.clone())));
         let to = match &target.topology {
             Topology::Single => one(dialing.server(&target.servers[0])?),
             #[cfg(feature = "sentinel")]
@@ -90,7 +93,7 @@ impl Connections {
     pub(super) fn apart(&self) -> Self {
         let settings = Arc::new(Settings { made: AtomicU64::new(0), ..*self.settings });
         let to = match &self.to {
-            To::One(link) => To::One(link.apart(settings.clone())),
+            To::One(link) => To::One(Arc::new(link.apart(settings.clone()))),
             #[cfg(feature = "cluster")]
             To::Cluster(cluster) => To::Cluster(cluster.apart(settings.clone())),
         };
@@ -107,6 +110,22 @@ impl Connections {
     #[cfg(feature = "cluster")]
     pub(super) fn is_cluster(&self) -> bool {
         self.settings.cluster
+    }
+
+    /// The servers that hold queues, each as if it were the only one; by name, if there are several.
+    pub(super) async fn servers(&self) -> Result<Vec<(Option<String>, Self)>, Fault> {
+        let only = |name: Option<String>, link: &Arc<Link>| {
+            let shown = name.clone().map_or(self.shown.clone(), Into::into);
+            (name, Self { to: To::One(link.clone()), settings: self.settings.clone(), shown })
+        };
+        match &self.to {
+            To::One(link) => Ok(vec![only(None, link)]),
+            #[cfg(feature = "cluster")]
+            To::Cluster(cluster) => {
+                let masters = cluster.all_masters().boxed().await?;
+                Ok(masters.into_iter().map(|link| only(Some(link.name()), &link)).collect())
+            }
+        }
     }
 
     /// Sends a command on the shared connection to its key's server.

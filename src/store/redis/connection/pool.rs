@@ -42,6 +42,9 @@ impl managed::Manager for Manager {
         connection: &mut MultiplexedConnection,
         metrics: &Metrics,
     ) -> RecycleResult<Fault> {
+        if self.0.switched_at().is_some_and(|at| metrics.created < at) {
+            return Err(RecycleError::message("another server is the master"));
+        }
         if metrics.last_used() < FRESH {
             return Ok(());
         }
@@ -69,37 +72,53 @@ pub(super) fn of(way: Arc<Way>, settings: &Settings) -> Pool {
         .expect("a runtime is named, and nothing else can be missing")
 }
 
-/// A connection that nobody else uses meanwhile.
-pub(super) async fn get(pool: &Pool) -> Result<Object<Manager>, Fault> {
-    pool.get().await.map_err(|error| no_connection(pool, error))
+/// A connection while an answer is outstanding on it. It goes back only [`answered`](Self::answered):
+/// who is next would wait behind what the server still does for this call.
+struct InFlight(Option<Object<Manager>>);
+
+impl InFlight {
+    fn answered(mut self) {
+        drop(self.0.take());
+    }
+}
+
+/// The call failed, or its future was dropped.
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        if let Some(connection) = self.0.take() {
+            drop(Object::take(connection));
+        }
+    }
 }
 
 /// Sends commands in one round trip; an answer, or a refusal, for each. A connection whose answer did
 /// not come, or came cut off, is not used again.
 pub(super) async fn send(
-    mut connection: Object<Manager>,
+    pool: &Pool,
     cmds: &[Cmd],
     within: Duration,
 ) -> Result<Vec<RedisResult<Value>>, Fault> {
+    let connection = pool.get().await.map_err(|error| no_connection(pool, error))?;
+    let mut sender = connection.clone();
+    let in_flight = InFlight(Some(connection));
     let mut pipe = redis::pipe();
     for cmd in cmds {
         pipe.add_command(cmd.clone());
     }
-    let sent = timeout(within, connection.send_packed_commands(&pipe, 0, cmds.len())).await;
-    let fault = match sent {
-        Ok(Ok(answers)) => return Ok(answers.into_iter().map(Value::extract_error).collect()),
-        Ok(Err(error)) => Fault::from(error),
-        Err(_) => Fault::unavailable("no answer in time"),
-    };
-    if fault.discard {
-        drop(Object::take(connection));
+    match timeout(within, sender.send_packed_commands(&pipe, 0, cmds.len())).await {
+        Ok(Ok(answers)) => {
+            in_flight.answered();
+            Ok(answers.into_iter().map(Value::extract_error).collect())
+        }
+        Ok(Err(error)) => Err(Fault::from(error)),
+        Err(_) => Err(Fault::unavailable("no answer in time")),
     }
-    Err(fault)
 }
 
 fn no_connection(pool: &Pool, error: PoolError<Fault>) -> Fault {
     match error {
-        PoolError::Backend(fault) => fault,
+        // There was none to give up.
+        PoolError::Backend(fault) => Fault { discard: false, ..fault },
         PoolError::Timeout(TimeoutType::Wait) => {
             let size = pool.status().max_size;
             // Nothing is wrong with the others.

@@ -110,6 +110,8 @@ impl Scheme {
             "rediss+sentinel" => of(Topology::Sentinel(String::new()), true, false),
             "redis+cluster" => of(Topology::Cluster, false, false),
             "rediss+cluster" => of(Topology::Cluster, true, false),
+            // What stands before a scheme that was put in the wrong place may be a password.
+            other if !is_word(other) => Err(refused("scheme", SCHEMES)),
             other => Err(StoreError::invalid("url scheme", format!("{other:?}"), SCHEMES)),
         }
     }
@@ -253,10 +255,14 @@ impl Target {
                     _ => files.key = file,
                 }
             }
-            // Not its value: it may be a secret under a wrong name.
+            // Not its value: it may be a secret under a wrong name. Nor more than a name: a ? in a
+            // password makes an option of its rest.
             other => {
                 let known = "protocol, allow_eviction, pool; for rediss ca, cert, key; for redis+unix \
                              db, user, pass; for redis+sentinel sentinel_user, sentinel_pass";
+                if !is_word(other) {
+                    return Err(refused("option", &format!("{known}; a ? in a password is %3F")));
+                }
                 return Err(StoreError::invalid("url option", format!("{other:?}"), known));
             }
         }
@@ -291,6 +297,11 @@ impl Target {
         }
         Ok(())
     }
+}
+
+/// What names are made of.
+fn is_word(text: &str) -> bool {
+    text.len() <= 32 && text.chars().all(|c| c.is_ascii_lowercase() || "_+".contains(c))
 }
 
 fn decoded(field: &str, text: &str) -> Result<String, StoreError> {

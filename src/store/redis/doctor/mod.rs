@@ -11,8 +11,9 @@ mod queue;
 mod registry;
 mod server;
 
+use super::call::Pauses;
 use super::{Inner, RedisStore};
-use crate::model::QueueName;
+use crate::model::{QueueName, StoreError};
 use serde::Serialize;
 use std::{collections::HashMap, sync::Arc};
 
@@ -50,6 +51,20 @@ pub struct Finding {
     /// It can be mended without risk.
     #[serde(skip)]
     pub repairable: bool,
+}
+
+impl Inner {
+    /// The servers that hold queues, one by one; by name, if there are several.
+    async fn by_server(&self) -> Result<Vec<(Option<String>, Self)>, StoreError> {
+        let mut pauses = Pauses::within(self.budget);
+        let servers = loop {
+            match self.link.servers().await {
+                Ok(servers) => break servers,
+                Err(fault) => pauses.before_repeat(fault).await?,
+            }
+        };
+        Ok(servers.into_iter().map(|(name, link)| (name, self.over(link))).collect())
+    }
 }
 
 impl Finding {

@@ -114,7 +114,9 @@ impl Doctor {
             }
         }
         if named.is_empty() {
-            queues = self.inner.made_queues().await?;
+            for (_, server) in self.inner.by_server().await? {
+                queues.extend(server.made_queues().await?);
+            }
             if is_list {
                 queues.extend(RedisStore(self.inner.clone(), None).queues().await?);
             }

@@ -118,19 +118,26 @@ impl Inner {
         facts.slow_scripts = slow.map(|slow| slow.iter().filter(is_script).count());
         let user: Option<String> = self.maybe(redis::cmd("ACL").arg("WHOAMI")).await?;
         facts.user = user.unwrap_or_else(|| self.user.clone());
-        facts.lacking = self.lacking().await?;
         Ok(facts)
     }
 }
 
 impl Doctor {
-    /// What is wrong with the server; `queues` tells how many jobs each holds.
+    /// What is wrong with the server, or with each master of a cluster: [`Finding::id`] is its address
+    /// there; `queues` tells how many jobs each holds.
     ///
     /// # Errors
     /// See [`Doctor`].
     pub async fn server(&self, queues: &[(QueueName, u64)]) -> Result<Vec<Finding>, StoreError> {
-        let mut facts = self.inner.facts().await?;
-        facts.queues = queues.iter().map(|(name, jobs)| (name.to_string(), *jobs)).collect();
-        Ok(advice::judge(&facts))
+        let queues: Vec<_> = queues.iter().map(|(name, jobs)| (name.to_string(), *jobs)).collect();
+        let lacking = self.inner.lacking().await?;
+        let mut findings = Vec::new();
+        for (name, server) in self.inner.by_server().await? {
+            let mut facts = server.facts().await?;
+            (facts.queues, facts.lacking) = (queues.clone(), lacking.clone());
+            let judged = advice::judge(&facts).into_iter();
+            findings.extend(judged.map(|finding| Finding { id: name.clone(), ..finding }));
+        }
+        Ok(findings)
     }
 }
