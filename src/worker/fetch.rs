@@ -30,6 +30,9 @@ const PUT_BACK: Duration = Duration::from_millis(500);
 const HITS: u32 = 4;
 /// After a failed round the worker waits so long: the store has repeated the call by itself before.
 const AFTER_FAILURE: Duration = Duration::from_millis(500);
+/// After more of them in a row twice as long each time, up to this: what repeats do not mend (a wrong
+/// password) fails at once, and is logged each time.
+const AFTER_FAILURES: Duration = Duration::from_secs(2);
 
 type Blocked = JoinHandle<Result<Option<QueueName>, StoreError>>;
 
@@ -105,11 +108,20 @@ impl Fetcher {
     /// Claims and runs until the worker is quiet. A claim in flight then is still answered, and what
     /// it brings goes back.
     pub(super) async fn run(mut self) {
+        let mut after_failure = AFTER_FAILURE;
         while let Some(slots) = self.free_slots().await {
-            match self.fill(slots).await {
-                Round::Full => {}
-                Round::Empty => self.until_woken().await,
-                Round::Failed => tokio::time::sleep(AFTER_FAILURE).await,
+            let round = self.fill(slots).await;
+            if let Round::Failed = round {
+                tokio::select! {
+                    () = self.shared.shutdown.quieted() => {}
+                    () = tokio::time::sleep(after_failure) => {}
+                }
+                after_failure = (after_failure * 2).min(AFTER_FAILURES);
+                continue;
+            }
+            after_failure = AFTER_FAILURE;
+            if let Round::Empty = round {
+                self.until_woken().await;
             }
         }
         if let Some(blocked) = self.blocked.take() {

@@ -6,7 +6,7 @@ use crate::{
     store::{Pace, Swept},
 };
 use futures_util::future::join_all;
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep_until};
 
 /// Sweeps come at most so far apart: a dead worker's lease, or a wake token lost with its taker,
@@ -16,6 +16,8 @@ const PAUSE: Duration = Duration::from_millis(1_500);
 const LEAST_PAUSE: Duration = Duration::from_millis(5);
 /// After a wake token, which may mean an earlier due time than the last sweep saw.
 const SOON: Duration = Duration::from_millis(50);
+/// A queue's sweep that fails is told of at most so often.
+const LOG_PAUSE: Duration = Duration::from_secs(10);
 /// A sweep that took so long has met an outage of the store.
 const OUTAGE: Duration = Duration::from_secs(1);
 
@@ -24,12 +26,13 @@ pub(super) async fn sweep_queues(shared: Arc<Shared>) {
     // An outage is not a crash: after one, whoever lives extends its leases before this worker takes
     // those that have run out.
     let (mut is_away, mut spare_leases_until) = (false, Instant::now());
+    let mut told: Told = HashMap::new();
     loop {
         let started = Instant::now();
         // What is repeated until the store is back must not be what reclaims.
         let is_over = !is_away && started >= spare_leases_until;
         let (pause, away) =
-            sweep(&shared, if is_over { Pace::Shared } else { Pace::Promote }).await;
+            sweep(&shared, if is_over { Pace::Shared } else { Pace::Promote }, &mut told).await;
         if let Some(error) = away.as_ref().filter(|_| !is_away) {
             tracing::warn!(%error, "the store is away; it is swept again when it is back");
         }
@@ -48,8 +51,11 @@ pub(super) async fn sweep_queues(shared: Arc<Shared>) {
     }
 }
 
+/// When it was last told that a queue's sweep failed.
+type Told = HashMap<QueueName, Instant>;
+
 /// Sweeps once. Answers how long the next sweep may wait, and whether the store was away.
-async fn sweep(shared: &Shared, pace: Pace) -> (Duration, Option<StoreError>) {
+async fn sweep(shared: &Shared, pace: Pace, told: &mut Told) -> (Duration, Option<StoreError>) {
     let queues = shared.queues.borrow().clone();
     let store = shared.store();
     let sweeps = queues.iter().map(|(queue, _)| store.sweep(queue, pace));
@@ -57,6 +63,7 @@ async fn sweep(shared: &Shared, pace: Pace) -> (Duration, Option<StoreError>) {
     for ((queue, _), swept) in queues.iter().zip(join_all(sweeps).await) {
         match swept {
             Ok(swept) => {
+                told.remove(queue);
                 pause = pause.min(until_due(&swept));
                 if swept.claimable {
                     shared.look.notify_one();
@@ -66,7 +73,10 @@ async fn sweep(shared: &Shared, pace: Pace) -> (Duration, Option<StoreError>) {
             Err(error @ StoreError::Unavailable(_)) => away = Some(error),
             // It is this queue's own, and no reason to spare others.
             Err(error) => {
-                tracing::warn!(%queue, %error, "sweep failed; trying again");
+                if told.get(queue).is_none_or(|at| at.elapsed() >= LOG_PAUSE) {
+                    told.insert(queue.clone(), Instant::now());
+                    tracing::warn!(%queue, %error, "sweep failed; trying again");
+                }
             }
         }
     }

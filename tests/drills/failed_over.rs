@@ -21,8 +21,8 @@ async fn a_killed_master_behind_sentinels_costs_no_more_than_the_time_to_replace
     let late = replaced.elapsed();
     told("kill -9 of a master, sentinels", flows, tomb.knocks(), shift.lines.take().len());
     assert!(late < Duration::from_secs(5), "{late:?} after it was replaced");
-    // The three sentinels are among those who knock, each several times a second.
-    assert!(tomb.knocks() <= 90, "{} knocks", tomb.knocks());
+    // Each try asks the three sentinels, and looks at whom each names.
+    assert!(tomb.knocks() <= 60, "{} knocks", tomb.knocks());
     shift.goes_on(&sentinels.servers[new]).await;
     shift.ends_well(&sentinels.servers[new]).await;
 }

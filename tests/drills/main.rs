@@ -12,12 +12,18 @@ mod lines;
 mod shift;
 mod tries;
 
+mod blocked;
 mod cut;
 mod demoted;
 mod failed_over;
 mod handed_over;
+mod loading;
 mod lost_node;
 mod moved;
+mod not_let_in;
+mod others_go_on;
 mod refused;
+mod replicated;
 mod silent;
+mod unanswered;
 mod unreachable;

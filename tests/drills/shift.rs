@@ -80,8 +80,12 @@ impl Shift {
     /// The same with a client for the producers, one for the worker, and a queue.
     pub(crate) async fn with(producing: Client, working: Client, queue: &str) -> Self {
         let shift = Self::begin(producing, working, &[queue]).await;
-        shift.until(&shift.ran, "work to flow", |ran| ran.len() >= FLOWING).await;
+        shift.until_flows().await;
         shift
+    }
+
+    pub(crate) async fn until_flows(&self) {
+        self.until(&self.ran, "work to flow", |ran| ran.len() >= FLOWING).await;
     }
 
     /// Begins. All produce for the first queue; the worker is there for all.
@@ -173,17 +177,26 @@ impl Shift {
         assert!(server.is_running());
     }
 
-    /// The longest time from this moment on without an acknowledged job, and without a job that ran.
+    /// [`gaps`](Self::gaps), when work flows again.
+    pub(crate) async fn gaps_until_flow(&self, since: Instant) -> (Duration, Duration) {
+        let ran = self.ran();
+        self.until(&self.ran, "work to flow again", |all| all.len() >= ran + FLOWING).await;
+        self.gaps(since)
+    }
+
+    /// The longest time from this moment until now without an acknowledged job, and without a job that ran.
     pub(crate) fn gaps(&self, since: Instant) -> (Duration, Duration) {
         let longest = |events: &Events| {
             let events = events.borrow();
             let later = events.iter().map(|event| event.at).filter(|at| *at > since);
-            // The time since the last one counts, too: else a standstill would not show.
-            let later = later.chain([Instant::now()]);
-            let mut last = since;
-            later.map(|at| at.saturating_duration_since(std::mem::replace(&mut last, at))).max()
+            let (mut last, mut longest) = (since, Duration::ZERO);
+            for at in later.chain([Instant::now()]) {
+                longest = longest.max(at.saturating_duration_since(last));
+                last = at;
+            }
+            longest
         };
-        (longest(&self.acked).unwrap_or_default(), longest(&self.ran).unwrap_or_default())
+        (longest(&self.acked), longest(&self.ran))
     }
 
     pub(crate) fn acked(&self) -> usize {
@@ -197,6 +210,19 @@ impl Shift {
     /// Enqueues that were answered with an error.
     pub(crate) fn refusals(&self) -> Vec<StoreError> {
         self.refused.borrow().clone()
+    }
+
+    /// One job more, past the producers.
+    pub(crate) async fn enqueue(&self, id: &str) {
+        let sent = Instant::now();
+        let part = self.client.enqueue(Part(u64::MAX)).queue(&self.queue).id(id);
+        part.await.expect("admitted");
+        let event = Event { id: id.to_owned(), sent, at: Instant::now(), attempt: 0, crash: 0 };
+        note(&self.acked, event);
+    }
+
+    pub(crate) async fn until_ran(&self, id: &str) {
+        self.until(&self.ran, "a run", |all| all.iter().any(|run| run.id == id)).await;
     }
 
     /// The producers go home.

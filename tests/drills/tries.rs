@@ -1,14 +1,20 @@
 //! Who tries to connect, and how often.
 
-use crate::support::Server;
+use crate::support::{PATIENCE, Server};
 use redis::aio::MultiplexedConnection;
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::{
+    io::AsyncReadExt,
+    net::{TcpListener, TcpStream},
+    task::JoinHandle,
+    time::timeout,
+};
 
-/// Stands where a server was that is dead now: takes connections, closes them at once, and counts.
+/// Stands where a server was that is dead now: takes connections, closes them at the first word, and
+/// counts. Sentinels, who knock ten times a second, do not count.
 pub(crate) struct Tomb {
     knocks: Arc<AtomicU64>,
     accepting: JoinHandle<()>,
@@ -20,8 +26,13 @@ impl Tomb {
         let knocks = Arc::new(AtomicU64::new(0));
         let counted = knocks.clone();
         let accepting = tokio::spawn(async move {
-            while listener.accept().await.is_ok() {
-                counted.fetch_add(1, Ordering::Relaxed);
+            while let Ok((stranger, _)) = listener.accept().await {
+                let counted = counted.clone();
+                tokio::spawn(async move {
+                    if !is_sentinel(stranger).await {
+                        counted.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
             }
         });
         Self { knocks, accepting }
@@ -40,13 +51,21 @@ impl Tomb {
     }
 }
 
+/// They give their name first: `CLIENT SETNAME sentinel-…`.
+async fn is_sentinel(mut stranger: TcpStream) -> bool {
+    let mut word = [0; 128];
+    let read = timeout(PATIENCE, stranger.read(&mut word)).await;
+    let read = read.map_or(0, |read| read.unwrap_or(0));
+    word[..read].windows(9).any(|part| part == b"sentinel-")
+}
+
 impl Drop for Tomb {
     fn drop(&mut self) {
         self.accepting.abort();
     }
 }
 
-/// Counts the connections that servers accept. Its own are made before it counts.
+/// Counts the connections that servers accept, or send away. Its own are made before it counts.
 pub(crate) struct Doors(Vec<(MultiplexedConnection, u64)>);
 
 impl Doors {
@@ -72,5 +91,8 @@ impl Doors {
 
 async fn received(connection: &mut MultiplexedConnection) -> Option<u64> {
     let stats = redis::cmd("INFO").arg("stats").query_async::<redis::InfoDict>(connection).await;
-    stats.ok()?.get("total_connections_received")
+    let stats = stats.ok()?;
+    // Those for whom there was no room are counted apart.
+    let received: u64 = stats.get("total_connections_received")?;
+    Some(received + stats.get::<u64>("rejected_connections")?)
 }

@@ -73,61 +73,6 @@ async fn a_cluster_that_is_not_spoken_to_as_one_is_named() {
     }
 }
 
-/// What is done about a fault besides telling it.
-#[derive(Debug, PartialEq, Eq)]
-enum Then {
-    /// Once, and that is it.
-    TellIt,
-    /// The same call again, on the same connection.
-    Repeat,
-    /// The same call again, on a new connection.
-    Reconnect,
-}
-
-/// The table of what redis-rs makes of each fault, as far as a script's answer can be one.
-#[tokio::test]
-async fn each_fault_is_repeated_or_not_on_the_same_connection_or_a_new_one() {
-    use Then::{Reconnect, Repeat, TellIt};
-    for (reply, expected) in [
-        (Reply::Bytes("-LOADING Redis is loading the dataset in memory\r\n"), Repeat),
-        (Reply::Bytes("-BUSY Redis is busy running a script.\r\n"), Repeat),
-        (Reply::Bytes("-MASTERDOWN Link with MASTER is down\r\n"), Repeat),
-        (Reply::Bytes("-CLUSTERDOWN Hash slot not served\r\n"), Repeat),
-        (Reply::Bytes("-TRYAGAIN Multiple keys request during rehashing\r\n"), Repeat),
-        (Reply::Bytes("-MOVED 15891 127.0.0.1:7904\r\n"), Repeat),
-        (Reply::Bytes("-ASK 15891 127.0.0.1:7904\r\n"), Repeat),
-        (Reply::Bytes("-MISCONF unable to persist to disk\r\n"), Repeat),
-        (Reply::Bytes("-OOM command not allowed\r\n"), Repeat),
-        (Reply::Bytes("-READONLY You can't write against a read only replica.\r\n"), Reconnect),
-        (Reply::Bytes("-NOREPLICAS Not enough good replicas to write.\r\n"), Reconnect),
-        (Reply::Bytes("-UNBLOCKED instance state changed\r\n"), Reconnect),
-        (Reply::Cut(""), Reconnect),
-        (Reply::Reset(""), Reconnect),
-        (Reply::Cut("$9\r\n1 PEN"), Reconnect),
-        (Reply::Bytes("HTTP/1.1 400 Bad Request\r\n\r\n"), Reconnect),
-        (Reply::Bytes("-NOPERM this user has no permissions\r\n"), TellIt),
-        (Reply::Bytes("-ERR The user executing the script can't run this command\r\n"), TellIt),
-        (Reply::Bytes("-WRONGTYPE Operation against a key\r\n"), TellIt),
-        (Reply::Bytes("-CROSSSLOT Keys in request don't hash to the same slot\r\n"), TellIt),
-        (Reply::Bytes("-NOAUTH Authentication required.\r\n"), TellIt),
-        (Reply::Bytes("-NEVERHEARD of it\r\n"), TellIt),
-    ] {
-        let stub = Stub::answering(reply).await;
-        let budget = Duration::from_millis(400);
-        let store = RedisStore::builder(stub.url(PASSWORD)).repeat_budget(budget).build();
-        let error = store.expect("a store").queue(&queue()).await.expect_err("it is a fault");
-        let then = match stub.counts() {
-            (1, 1) => TellIt,
-            (1, 2..=40) => Repeat,
-            (2..=40, 2..=40) => Reconnect,
-            counts => panic!("{reply:?}: {counts:?} connections and calls"),
-        };
-        assert_eq!(then, expected, "{reply:?}");
-        let is_unavailable = matches!(error, StoreError::Unavailable(_));
-        assert_eq!(is_unavailable, expected != TellIt, "{reply:?}: {error:?}");
-    }
-}
-
 #[tokio::test]
 async fn a_connection_that_breaks_is_unavailable() {
     for reply in [
@@ -271,6 +216,9 @@ async fn an_enqueue_that_may_have_been_done_names_its_job() {
     let stub = Stub::answering(Reply::Bytes("-WRONGTYPE a key of another kind\r\n")).await;
     let client = sprag::Client::new(store(&stub.url(PASSWORD)));
     let error = client.enqueue(Greet).id("mine").await.expect_err("refused");
-    let told = "backend: WRONGTYPE a key of another kind; job mine may have been enqueued";
+    let told = format!(
+        "backend: 127.0.0.1:{}: WRONGTYPE a key of another kind; job mine may have been enqueued",
+        stub.port
+    );
     assert_eq!(error.to_string(), told);
 }

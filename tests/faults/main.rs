@@ -36,3 +36,4 @@ mod scripts;
 mod stub;
 #[cfg(feature = "sentinel")]
 mod switch;
+mod table;

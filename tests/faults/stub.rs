@@ -14,7 +14,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// What a script call, or the password, is answered with.
+/// What a script call, or the password, is answered with. `{port}` stands for the stub's own.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Reply {
     /// These bytes.
@@ -29,19 +29,29 @@ pub(crate) enum Reply {
 
 /// Gone with its handle, and its connections with it.
 pub(crate) struct Stub {
-    port: u16,
+    pub(crate) port: u16,
+    seen: Arc<Seen>,
     accepting: JoinHandle<()>,
-    counts: Arc<Counts>,
 }
 
-/// What came.
+/// What came so far.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) connections: AtomicU64,
-    pub(crate) scripts: AtomicU64,
+struct Seen {
+    connections: AtomicU64,
+    scripts: AtomicU64,
 }
 
 impl Stub {
+    /// Connections so far.
+    pub(crate) fn connections(&self) -> u64 {
+        self.seen.connections.load(Ordering::Relaxed)
+    }
+
+    /// Script calls so far, by name or whole.
+    pub(crate) fn scripts(&self) -> u64 {
+        self.seen.scripts.load(Ordering::Relaxed)
+    }
+
     pub(crate) async fn answering(script: Reply) -> Self {
         Self::start(script, Reply::Bytes("+OK\r\n")).await
     }
@@ -54,25 +64,18 @@ impl Stub {
     async fn start(script: Reply, password: Reply) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = listener.local_addr().expect("a bound address").port();
-        let replies = Arc::new((script, password));
-        let counts = Arc::<Counts>::default();
-        let counted = counts.clone();
+        let (replies, seen) = (Arc::new((script, password)), Arc::new(Seen::default()));
+        let counts = seen.clone();
         let accepting = tokio::spawn(async move {
             let mut connections = tokio::task::JoinSet::new();
             while let Ok((client, _)) = listener.accept().await {
-                counted.connections.fetch_add(1, Ordering::Relaxed);
-                let (replies, counted) = (replies.clone(), counted.clone());
+                let (replies, seen) = (replies.clone(), counts.clone());
+                seen.connections.fetch_add(1, Ordering::Relaxed);
                 connections
-                    .spawn(async move { serve(client, &replies.0, &replies.1, &counted).await });
+                    .spawn(async move { serve(client, port, &replies.0, &replies.1, &seen).await });
             }
         });
-        Self { port, accepting, counts }
-    }
-
-    /// Connections, and calls of scripts.
-    pub(crate) fn counts(&self) -> (u64, u64) {
-        let Counts { connections, scripts } = &*self.counts;
-        (connections.load(Ordering::Relaxed), scripts.load(Ordering::Relaxed))
+        Self { port, seen, accepting }
     }
 
     pub(crate) fn url(&self, password: &str) -> String {
@@ -88,31 +91,37 @@ impl Drop for Stub {
 
 async fn serve(
     client: TcpStream,
+    port: u16,
     script: &Reply,
     password: &Reply,
-    counts: &Counts,
+    seen: &Seen,
 ) -> std::io::Result<()> {
     let (read, mut write) = split(client);
     let mut requests = Frames::new(read);
+    let filled = |bytes: &str| bytes.replace("{port}", &port.to_string()).into_bytes();
     while let Some(request) = requests.next().await? {
         let command = words(&request)?[0].to_ascii_lowercase();
         let reply = match &*command {
             b"evalsha" | b"eval" => {
-                counts.scripts.fetch_add(1, Ordering::Relaxed);
+                seen.scripts.fetch_add(1, Ordering::Relaxed);
                 *script
             }
-            b"auth" => *password,
+            b"auth" | b"hello" => *password,
             b"script" => Reply::Bytes("$40\r\n0000000000000000000000000000000000000000\r\n"),
+            // A cluster of its own.
+            b"cluster" => {
+                Reply::Bytes("*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:{port}\r\n")
+            }
             _ => Reply::Bytes("+OK\r\n"),
         };
         match reply {
-            Reply::Bytes(bytes) => write.write_all(bytes.as_bytes()).await?,
+            Reply::Bytes(bytes) => write.write_all(&filled(bytes)).await?,
             Reply::Cut(bytes) => {
-                write.write_all(bytes.as_bytes()).await?;
+                write.write_all(&filled(bytes)).await?;
                 return write.shutdown().await;
             }
             Reply::Reset(bytes) => {
-                write.write_all(bytes.as_bytes()).await?;
+                write.write_all(&filled(bytes)).await?;
                 // The bytes get there first.
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 let client = requests.into_inner().unsplit(write);

@@ -265,7 +265,7 @@ impl Inner {
                 let cmds = std::slice::from_ref(cmd);
                 let mut answers =
                     self.noticed(self.link.send_pooled(cmds, Duration::ZERO).await)?;
-                self.noticed(answers.pop().unwrap_or(Ok(Value::Nil)).map_err(Fault::from))?
+                self.noticed(answers.pop().unwrap_or(Ok(Value::Nil)))?
             }
             Via::Durable(durability) => {
                 return self.noticed(durable::send(&self.link, cmd, durability).await);

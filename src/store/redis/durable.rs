@@ -9,7 +9,7 @@ use crate::{
     model::{StoreError, millis},
     store::Durability,
 };
-use redis::{Cmd, RedisError, RedisResult, Value, from_redis_value};
+use redis::{Cmd, Value, from_redis_value};
 use std::time::Duration;
 
 /// Whether the server can tell what is on its disk: asked before anything is written.
@@ -22,12 +22,11 @@ pub(super) async fn check(link: &Connections, durability: Durability) -> Result<
     let told = link.send_pooled(&[wait], Duration::ZERO).await?.pop();
     match told.unwrap_or(Ok(Value::Nil)) {
         Ok(_) => Ok(()),
-        Err(error) => Err(without_fsync(error)),
+        Err(fault) => Err(without_fsync(fault)),
     }
 }
 
-fn without_fsync(error: RedisError) -> Fault {
-    let mut fault = Fault::from(error);
+fn without_fsync(mut fault: Fault) -> Fault {
     if let StoreError::Backend(text) = &mut fault.error {
         text.push_str(" (fsync needs Redis 7.2 or Valkey 8, with appendonly yes)");
     }
@@ -66,7 +65,7 @@ pub(super) async fn send(
 }
 
 fn replicated(
-    told: Option<RedisResult<Value>>,
+    told: Option<Result<Value, Fault>>,
     asked: u8,
     within: Duration,
 ) -> Result<(), StoreError> {
@@ -77,7 +76,7 @@ fn replicated(
     Err(StoreError::Unavailable(format!("{have} of {asked} replicas have it after {within:?}")))
 }
 
-fn synced(told: Option<RedisResult<Value>>, asked: Durability) -> Result<(), StoreError> {
+fn synced(told: Option<Result<Value, Fault>>, asked: Durability) -> Result<(), StoreError> {
     let (local, _): (u32, u32) = read(told)?;
     if local > 0 {
         return Ok(());
@@ -86,7 +85,7 @@ fn synced(told: Option<RedisResult<Value>>, asked: Durability) -> Result<(), Sto
 }
 
 /// Refused, it tells nothing of the call before it, which was made.
-fn read<T: redis::FromRedisValue>(told: Option<RedisResult<Value>>) -> Result<T, StoreError> {
-    let told = told.unwrap_or(Ok(Value::Nil)).map_err(|error| without_fsync(error).error)?;
+fn read<T: redis::FromRedisValue>(told: Option<Result<Value, Fault>>) -> Result<T, StoreError> {
+    let told = told.unwrap_or(Ok(Value::Nil)).map_err(|fault| without_fsync(fault).error)?;
     from_redis_value(told).map_err(|error| StoreError::Backend(format!("durability: {error}")))
 }

@@ -153,8 +153,17 @@ fn describe(error: &RedisError) -> String {
         _ if error.kind() == ErrorKind::AuthenticationFailed => {
             "the server refuses user and password (WRONGPASS), or has none (check user and password)".to_owned()
         }
+        Some("READONLY") => {
+            format!("{text} (a replica: the URL should lead to the master, or to redis+sentinel://)")
+        }
+        Some("BUSY") => format!("{text} (a script of somebody else: SLOWLOG, SCRIPT KILL)"),
+        Some("OOM") => format!("{text} (raise maxmemory, or let workers work off what there is)"),
+        Some("NOREPLICAS") => format!("{text} (min-replicas-to-write: see INFO replication)"),
         Some("MOVED" | "ASK") => format!("{text} (a cluster: is the URL redis+cluster://?)"),
         Some("NOAUTH" | "WRONGPASS") => format!("{text} (check user and password)"),
+        _ if text.contains("without any password configured") => {
+            format!("{text} (the server has no password: check user and password)")
+        }
         // So a long command is answered where NOAUTH would be the answer to a short one.
         _ if text.contains("Protocol error: unauthenticated") => {
             format!("{text} (the server wants a password)")
@@ -195,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_server_s_words_are_told_as_it_said_them() {
-        for line in ["WRONGTYPE Operation against a key", "ERR unknown command", "OOM no, no"] {
+        for line in ["WRONGTYPE Operation against a key", "ERR unknown command", "LOADING soon"] {
             let error = server(line).error.to_string();
             assert!(error.ends_with(&format!(": {line}")), "{error}");
         }

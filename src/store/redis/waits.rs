@@ -9,13 +9,20 @@ use super::{Inner, scripts::Verb};
 use crate::model::{QueueName, StoreError};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, ready},
     time::Duration,
 };
-use tokio::{sync::oneshot, time::Instant};
+use tokio::{
+    runtime::Handle,
+    sync::oneshot,
+    time::{Instant, sleep},
+};
+
+/// After a failed wait at one node, while others go on.
+const AFTER_FAILURE: Duration = Duration::from_millis(500);
 
 /// The blocked waits of a store, by queue.
 #[derive(Debug, Default)]
@@ -48,32 +55,62 @@ impl Future for Hearer {
 impl Drop for Hearer {
     fn drop(&mut self) {
         self.told.close();
-        if matches!(self.told.try_recv(), Ok(Ok(true))) {
-            tokio::spawn(put_back(self.store.clone(), self.queue.clone()));
+        // Dropped after its runtime, it can put nothing back.
+        if matches!(self.told.try_recv(), Ok(Ok(true)))
+            && let Ok(runtime) = Handle::try_current()
+        {
+            runtime.spawn(put_back(self.store.clone(), self.queue.clone()));
         }
     }
 }
 
-/// Waits for the first token of any of the queues.
+/// Waits for the first token of any of the queues. Where the wait fails it is begun anew, for the others'
+/// sake, who may be at nodes that live; only when all fail does this.
 pub(super) async fn wait_for_any(
     store: &Arc<Inner>,
     queues: &[QueueName],
     timeout: Duration,
 ) -> Result<Option<QueueName>, StoreError> {
     let until = Instant::now() + timeout;
-    let mut waits: FuturesUnordered<_> =
-        queues.iter().map(|queue| hear(store, queue, timeout)).collect();
+    let mut waits: FuturesUnordered<_> = queues
+        .iter()
+        .map(|queue| hear_after(store, queue.clone(), Duration::ZERO, until))
+        .collect();
+    let mut failing = HashSet::new();
     while let Some((queue, ended)) = waits.next().await {
-        let left = until.saturating_duration_since(Instant::now());
-        if ended? {
-            return Ok(Some(queue));
-        }
+        let pause = match ended {
+            Ok(true) => return Ok(Some(queue)),
+            Ok(false) => {
+                failing.remove(&queue);
+                Duration::ZERO
+            }
+            Err(error) => {
+                failing.insert(queue.clone());
+                if queues.iter().all(|queue| failing.contains(queue)) {
+                    return Err(error);
+                }
+                tracing::debug!(%queue, %error, "wait failed; waiting anew");
+                AFTER_FAILURE
+            }
+        };
         // It may have begun with an earlier call, and so ended before its time.
-        if !left.is_zero() {
-            waits.push(hear(store, &queue, left));
+        if Instant::now() + pause < until {
+            waits.push(hear_after(store, queue, pause, until));
         }
     }
     Ok(None)
+}
+
+async fn hear_after(
+    store: &Arc<Inner>,
+    queue: QueueName,
+    pause: Duration,
+    until: Instant,
+) -> (QueueName, Ended) {
+    if !pause.is_zero() {
+        sleep(pause).await;
+    }
+    hear(store, &queue, until.saturating_duration_since(Instant::now())).await
 }
 
 /// Hears of a wait that nobody hears of, or of a new one.

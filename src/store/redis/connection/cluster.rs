@@ -24,7 +24,7 @@ use futures_util::{
     FutureExt,
     future::{BoxFuture, join_all},
 };
-use redis::{Cmd, RedisResult, Value, aio::PubSub};
+use redis::{Cmd, Value, aio::PubSub};
 use slots::{Map, located, slot_of};
 use std::{
     collections::HashMap,
@@ -117,7 +117,7 @@ impl Cluster {
         &self,
         cmds: &[Cmd],
         longer: Duration,
-    ) -> Result<Vec<RedisResult<Value>>, Fault> {
+    ) -> Result<Vec<Result<Value, Fault>>, Fault> {
         let slot = cmds.first().and_then(slot_of);
         let send = |link: Arc<Link>, asking: bool| {
             async move {
@@ -127,9 +127,7 @@ impl Cluster {
                 answers.drain(..usize::from(asking));
                 // A redirection of the first is one of all: they have one key.
                 match answers.first() {
-                    Some(Err(error)) if Fault::from(error.clone()).redirect.is_some() => {
-                        Err(Fault::from(error.clone()))
-                    }
+                    Some(Err(fault)) if fault.redirect.is_some() => Err(fault.clone()),
                     _ => Ok(answers),
                 }
             }
@@ -149,13 +147,16 @@ impl Cluster {
     pub(super) async fn load(&self, load: &Cmd, for_: &Cmd) -> Result<(), Fault> {
         let own = self.link_of(slot_of(for_)).await?;
         let others = self.masters().into_iter().filter(|link| !Arc::ptr_eq(link, &own));
-        let others: Vec<_> = others.filter(|link| link.way().failures() == 0).collect();
-        let loaded = join_all(others.iter().map(|link| link.send(load, false)));
-        let (own, others) = tokio::join!(own.send(load, false), loaded);
-        for fault in others.into_iter().filter_map(Result::err) {
-            tracing::debug!(error = %fault.error, "a script is not loaded yet at another node");
+        for other in others.filter(|link| link.way().failures() == 0) {
+            // Not waited for: one that does not answer must not hold up the call.
+            let load = load.clone();
+            tokio::spawn(async move {
+                if let Err(fault) = other.send(&load, false).await {
+                    tracing::debug!(error = %fault.error, "a script is not loaded at another node");
+                }
+            });
         }
-        own.map(drop)
+        own.send(load, false).await.map(drop)
     }
 
     pub(super) async fn all_masters(&self) -> Result<Vec<Arc<Link>>, Fault> {
@@ -196,7 +197,11 @@ impl Cluster {
                     let Some(to) = self.redirected(redirect, &link) else { return Err(fault) };
                     (link, asking) = (self.link(&to).map_err(Fault::refused)?, redirect.ask);
                 }
-                _ => {
+                Some(redirect) => {
+                    self.stale();
+                    return Err(astray(redirect));
+                }
+                None => {
                     if fault.may_pass() {
                         self.stale();
                     }
@@ -316,27 +321,29 @@ impl Cluster {
         servers.sort_by_cached_key(|server| self.nodes.way(server).map_or(0, |way| way.failures()));
         let mut slots = redis::cmd("CLUSTER");
         slots.arg("SLOTS");
-        let mut why = Fault::unavailable("no node of the cluster is known");
+        let mut why: Option<Fault> = None;
         for server in &servers {
             let link = self.link(server).map_err(Fault::refused)?;
             let Ok(answer) = timeout(REFRESH_TIMEOUT, link.send(&slots, false)).await else {
-                why = Fault::unavailable("no answer in time").at(server);
+                let silent = Fault::unavailable("no answer in time").at(server);
                 // Others first, from now on: its own time-outs are longer, and may not be waited for.
-                link.way().silent(&why);
+                link.way().silent(&silent);
+                why = Some(silent);
                 continue;
             };
-            match answer {
-                Ok(answer) => match Map::read(&answer, server) {
-                    Some(map) => return Ok(map),
-                    None => {
-                        why = Fault::unavailable("knows of no slots (is the cluster made?)")
-                            .at(server)
-                    }
-                },
-                Err(fault) => why = fault.at(server),
+            let fault = match answer.map(|answer| Map::read(&answer, server)) {
+                Ok(Some(map)) => return Ok(map),
+                Ok(None) => {
+                    Fault::unavailable("knows of no slots (is the cluster made?)").at(server)
+                }
+                Err(fault) => fault,
+            };
+            // One that refuses tells nothing of those that are away for a moment.
+            if why.is_none() || fault.may_pass() {
+                why = Some(fault);
             }
         }
-        Err(why)
+        Err(why.unwrap_or_else(|| Fault::unavailable("no node of the cluster is known")))
     }
 
     /// Connections to nodes that are gone are closed.
@@ -364,6 +371,16 @@ impl Nodes {
         ways.insert(server.clone(), way.clone());
         Ok(way)
     }
+}
+
+/// Sent from node to node.
+fn astray(redirect: &Redirect) -> Fault {
+    let Redirect { slot, to, .. } = redirect;
+    let text = format!(
+        "{to}: the nodes of the cluster disagree on who has slot {slot}, or it does not stop moving: see \
+         CLUSTER NODES at each"
+    );
+    Fault { discard: false, ..Fault::unavailable(text) }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

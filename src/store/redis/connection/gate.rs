@@ -38,6 +38,10 @@ struct State {
 }
 
 impl State {
+    fn is_in_doubt(&self) -> bool {
+        self.unserved_at.is_some_and(|at| at.elapsed() < IN_DOUBT)
+    }
+
     /// Whether it is time for a log line.
     fn may_log(&mut self) -> bool {
         let now = Instant::now();
@@ -93,11 +97,22 @@ impl Gate {
         }
     }
 
+    /// A new connection was answered on: whoever else wants one need not wait as if that try had failed.
+    /// Whether commands are served is not known yet: the back-off goes on where it was if they are not.
+    pub(super) fn reached(&self) {
+        if self.failures() > 0 {
+            let mut state = self.lock();
+            if !state.is_in_doubt() {
+                state.closed = None;
+            }
+        }
+    }
+
     /// The server answered: what was before is forgotten. Costs nothing when nothing was.
     pub(super) fn answered(&self) {
         if self.failures() > 0 {
             let mut state = self.lock();
-            if state.unserved_at.is_some_and(|at| at.elapsed() < IN_DOUBT) {
+            if state.is_in_doubt() {
                 return;
             }
             self.failures.store(0, Ordering::Relaxed);
@@ -156,6 +171,29 @@ mod tests {
             gate.lost(fault, "h");
         };
         assert!((8..=20).contains(&tries(fault, answers_first).await));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_is_reached_and_fails_its_first_command_is_tried_as_seldom() {
+        let reached_first = |gate: &Gate, fault: &Fault| {
+            gate.reached();
+            gate.lost(fault, "h");
+        };
+        let fault = Fault::unavailable("broken pipe");
+        assert!((8..=20).contains(&tries(fault, reached_first).await));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_reaches_the_server_opens_the_gate_for_the_others() {
+        let (gate, fault) = (Gate::default(), Fault::unavailable("refused"));
+        for _ in 0..10 {
+            gate.failed(&fault, "h");
+        }
+        sleep(BACKOFF.1).await;
+        assert!(gate.pass().is_ok());
+        assert!(gate.pass().is_err(), "one tries for all");
+        gate.reached();
+        assert!(gate.pass().is_ok() && gate.pass().is_ok());
     }
 
     #[tokio::test(start_paused = true)]

@@ -123,6 +123,7 @@ impl Way {
     ) -> Result<(), Fault> {
         let found = checks::check(connection, settings).await;
         let facts = found.map_err(|fault| self.failed(fault))?;
+        self.gate.reached();
         let mut known = lock(&self.facts);
         if known.as_ref() != Some(&facts) {
             facts.warn(&self.dialer);
@@ -213,7 +214,7 @@ impl Link {
                 self.way.gate.answered();
                 return Ok(value);
             }
-            Err(error) => Fault::from(error),
+            Err(error) => Fault::from(error).at(&self.way.dialer),
         };
         if fault.discard {
             self.discard(number, &fault).await;
@@ -227,15 +228,19 @@ impl Link {
         &self,
         cmds: &[Cmd],
         longer: Duration,
-    ) -> Result<Vec<RedisResult<Value>>, Fault> {
+    ) -> Result<Vec<Result<Value, Fault>>, Fault> {
         let within = self.settings.response_timeout + longer;
         let pool = self.pool.get_or_init(|| pool::of(self.way.clone(), &self.settings));
         let given_up = self.pool_given_up.load(Ordering::Acquire);
-        let answers = pool::send(pool, cmds, within).await;
+        let named = |fault: Fault| fault.at(&self.way.dialer);
+        let answers = pool::send(pool, cmds, within).await.map_err(named).map(|answers| {
+            let named = |answer: RedisResult<Value>| answer.map_err(|e| named(Fault::from(e)));
+            answers.into_iter().map(named).collect::<Vec<_>>()
+        });
         let fault = match &answers {
             Ok(answers) => {
-                let faults = answers.iter().filter_map(|answer| answer.as_ref().err());
-                faults.cloned().map(Fault::from).find(|fault| fault.discard)
+                let mut faults = answers.iter().filter_map(|answer| answer.as_ref().err());
+                faults.find(|fault| fault.discard).cloned()
             }
             Err(fault) => fault.discard.then(|| fault.clone()),
         };
@@ -269,9 +274,9 @@ impl Link {
         let sent = connection.send_packed_command(cmd);
         let answer = timeout(block + WATCHDOG, sent)
             .await
-            .map_err(|_| Fault::unavailable("a blocked wait got no answer"))?
-            .and_then(Value::extract_error)
-            .map_err(Fault::from)?;
+            .map_err(|_| Fault::unavailable("a blocked wait got no answer"))
+            .and_then(|sent| sent.and_then(Value::extract_error).map_err(Fault::from))
+            .map_err(|fault| fault.at(&self.way.dialer))?;
         if self.way.switched_at() == switched_at {
             lock(&self.idle_waiters).push(connection);
         }
@@ -282,10 +287,15 @@ impl Link {
     pub(super) async fn subscribe(&self, channel: &str) -> Result<PubSub, Fault> {
         let mut made = self.way.pubsub().await?;
         // Not through the gate: a user who may not listen is no server that is away.
-        match timeout(CONNECT_TIMEOUT, made.subscribe(channel)).await {
-            Ok(subscribed) => subscribed.map(|()| made).map_err(Fault::from),
+        let subscribed = match timeout(CONNECT_TIMEOUT, made.subscribe(channel)).await {
+            Ok(Ok(())) => {
+                self.way.gate.reached();
+                Ok(made)
+            }
+            Ok(Err(error)) => Err(Fault::from(error)),
             Err(_) => Err(Fault::unavailable("no answer in time to a subscription")),
-        }
+        };
+        subscribed.map_err(|fault| fault.at(&self.way.dialer))
     }
 
     async fn commands(&self) -> Result<(MultiplexedConnection, u64), Fault> {

@@ -23,7 +23,7 @@ use crate::model::StoreError;
 use dial::Dialing;
 use futures_util::FutureExt;
 use link::{Link, Settings, Way};
-use redis::{Cmd, RedisResult, Value, aio::PubSub};
+use redis::{Cmd, Value, aio::PubSub};
 use std::{
     fmt,
     sync::{
@@ -153,7 +153,7 @@ impl Connections {
         &self,
         cmds: &[Cmd],
         longer: Duration,
-    ) -> Result<Vec<RedisResult<Value>>, Fault> {
+    ) -> Result<Vec<Result<Value, Fault>>, Fault> {
         match &self.to {
             To::One(link) => link.send_pooled(cmds, longer).boxed().await,
             #[cfg(feature = "cluster")]
