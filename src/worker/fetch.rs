@@ -3,6 +3,7 @@
 
 use super::{
     Context, Shared,
+    calls::{Calls, Heard},
     execute::execute,
     running::trusted,
     sources::{Queues, Sources},
@@ -11,7 +12,7 @@ use crate::{
     model::{MAX_BATCH, QueueName, StoreError},
     store::{Claimed, Held},
 };
-use futures_util::{StreamExt, future::join_all, stream::FuturesUnordered};
+use futures_util::future::join_all;
 use std::{collections::HashSet, sync::Arc, time::Duration};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, watch},
@@ -26,13 +27,13 @@ use tokio_util::task::TaskTracker;
 const BLOCK: Duration = Duration::from_secs(5);
 /// At the worker's end its wake tokens are put back within so long, or not at all.
 const PUT_BACK: Duration = Duration::from_millis(500);
+/// Quiet, it waits so long for claims in flight: they may have been applied, and are repeated; but a
+/// queue may be at a node that is away for good.
+const LAST_CLAIMS: Duration = Duration::from_secs(10);
 /// After so many wake tokens in a row, each of which led to jobs, all queues are asked again.
 const HITS: u32 = 4;
-/// After a failed round the worker waits so long: the store has repeated the call by itself before.
+/// After a failed wait the worker looks anew after so long.
 const AFTER_FAILURE: Duration = Duration::from_millis(500);
-/// After more of them in a row twice as long each time, up to this: what repeats do not mend (a wrong
-/// password) fails at once, and is logged each time.
-const AFTER_FAILURES: Duration = Duration::from_secs(2);
 
 type Blocked = JoinHandle<Result<Option<QueueName>, StoreError>>;
 
@@ -52,7 +53,18 @@ pub(super) struct Fetcher {
     sources: Sources,
     /// A wait in flight. It is never dropped: it takes a token, and whoever takes one must look.
     blocked: Option<Blocked>,
+    claims: Calls<Claims, StoreError>,
+    /// Queues that were to be asked while a claim of them was out: jobs may have come after it.
+    to_ask_again: HashSet<QueueName>,
     breadth: Breadth,
+}
+
+/// What a claim brought.
+struct Claims {
+    /// Each job comes with the time until which its lease may be trusted.
+    jobs: Vec<(Claimed, Instant)>,
+    /// There may be more to claim.
+    more: bool,
 }
 
 /// Whether a round asks all queues, or only the one whose token woke the worker: of a thousand queues
@@ -81,15 +93,6 @@ impl Breadth {
     }
 }
 
-/// What a round of claims came to.
-enum Round {
-    /// Every queue that was asked had less than it was asked for.
-    Empty,
-    /// All slots are taken.
-    Full,
-    Failed,
-}
-
 impl Fetcher {
     pub(super) fn new(shared: Arc<Shared>, runs: TaskTracker) -> Self {
         let mut queues = shared.queues.subscribe();
@@ -99,28 +102,19 @@ impl Fetcher {
             sources: Sources::new(shared.order),
             queues,
             blocked: None,
+            claims: Calls::new(),
+            to_ask_again: HashSet::new(),
             breadth: Breadth::default(),
             shared,
             runs,
         }
     }
 
-    /// Claims and runs until the worker is quiet. A claim in flight then is still answered, and what
-    /// it brings goes back.
+    /// Claims and runs until the worker is quiet. A claim in flight then is still waited for, and what it
+    /// brings goes back.
     pub(super) async fn run(mut self) {
-        let mut after_failure = AFTER_FAILURE;
         while let Some(slots) = self.free_slots().await {
-            let round = self.fill(slots).await;
-            if let Round::Failed = round {
-                tokio::select! {
-                    () = self.shared.shutdown.quieted() => {}
-                    () = tokio::time::sleep(after_failure) => {}
-                }
-                after_failure = (after_failure * 2).min(AFTER_FAILURES);
-                continue;
-            }
-            after_failure = AFTER_FAILURE;
-            if let Round::Empty = round {
+            if !self.fill(slots).await {
                 self.until_woken().await;
             }
         }
@@ -135,6 +129,15 @@ impl Fetcher {
                 tracing::info!("wake tokens not put back; the next sweep of another worker looks");
             }
         }
+        let last = async {
+            while !self.claims.are_over() {
+                let heard = self.claims.heard().await;
+                self.take(heard, &mut Vec::new());
+            }
+        };
+        if tokio::time::timeout(LAST_CLAIMS, last).await.is_err() {
+            tracing::warn!("a claim in flight is given up; its jobs return when their leases end");
+        }
     }
 
     /// Waits for a free slot and takes all that are free; none when the worker is quiet. A token that
@@ -146,126 +149,127 @@ impl Fetcher {
                 () = self.shared.shutdown.quieted() => return None,
                 slot = self.slots.clone().acquire_owned() => break slot.ok()?,
                 woken = woken(&mut self.blocked) => put_back(&self.shared, woken),
+                heard = self.claims.heard() => {
+                    self.take(heard, &mut Vec::new());
+                }
             }
         };
         let more = std::iter::from_fn(|| self.slots.clone().try_acquire_owned().ok());
         Some(std::iter::once(first).chain(more).collect())
     }
 
-    /// Claims for these slots: by weight first, then what is left over goes to queues with more.
-    async fn fill(&mut self, mut slots: Vec<OwnedSemaphorePermit>) -> Round {
+    /// Claims for these slots: by weight first, then what is left over goes to queues with more. Answers
+    /// whether all are taken.
+    async fn fill(&mut self, mut slots: Vec<OwnedSemaphorePermit>) -> bool {
         let only = self.breadth.only();
         if self.queues.has_changed().unwrap_or(false) {
             self.sources.replace(&self.queues.borrow_and_update());
         }
-        let is_only = |name| self.sources.all.iter().position(|source| source.queue == name);
-        let only = only.and_then(is_only);
+        let only = only.and_then(|queue| self.place(&queue));
         let mut open: Vec<usize> = match only {
             Some(woken) => vec![woken],
             None => (0..self.sources.all.len()).collect(),
         };
-        let (mut failed, mut found) = (false, HashSet::new());
-        while !slots.is_empty() && !open.is_empty() {
-            let asked = self.sources.share_out(&open, slots.len());
-            let claims = asked.into_iter().map(|(i, share)| {
-                let claim = self.claim(&self.sources.all[i].queue, share);
-                async move { (i, share, claim.await) }
-            });
-            // Each is worked off as it comes: jobs in hand do not wait, unextended, for a claim that
-            // is being repeated.
-            let mut claims: FuturesUnordered<_> = claims.collect();
-            while let Some((i, share, claim)) = claims.next().await {
-                let (jobs, more) = claim.unwrap_or_else(|()| {
-                    failed = true;
-                    (Vec::new(), false)
-                });
-                if !jobs.is_empty() {
-                    found.insert(i);
-                }
-                if jobs.len() < share && !more {
-                    open.retain(|source| *source != i);
-                }
-                let taken = slots.split_off(slots.len().saturating_sub(jobs.len()));
-                self.start(&self.sources.all[i].queue, jobs, taken).await;
-            }
-            if self.shared.shutdown.is_quiet() {
+        // What is out will not tell of jobs that came after it.
+        let out = open.iter().map(|source| &self.sources.all[*source].queue);
+        self.to_ask_again.extend(out.filter(|queue| self.claims.is_out(queue)).cloned());
+        let mut found = HashSet::new();
+        loop {
+            open.retain(|source| self.claims.is_free(&self.sources.all[*source].queue));
+            if slots.is_empty() || open.is_empty() || self.shared.shutdown.is_quiet() {
                 break;
             }
+            let (begun, mut asked) = (Instant::now(), HashSet::new());
+            for (i, share) in self.sources.share_out(&open, slots.len()) {
+                asked.insert(self.ask(i, share));
+            }
+            // Each is worked off as it comes: jobs in hand do not wait, unextended, for a claim that
+            // is being repeated.
+            let mut empty = HashSet::new();
+            while let Some(heard) = self.claims.heard_in_round(begun).await {
+                let Taken { queue, jobs, more } = self.take(heard, &mut slots);
+                match (more, asked.contains(&queue)) {
+                    // An earlier round gave up waiting for it.
+                    (true, false) => open.extend(self.place(&queue)),
+                    (true, true) => {}
+                    (false, _) => drop(empty.insert(queue.clone())),
+                }
+                if jobs > 0 {
+                    found.insert(queue);
+                }
+            }
+            open.retain(|source| !empty.contains(&self.sources.all[*source].queue));
         }
         match only {
             Some(_) => self.breadth.asked_one(!found.is_empty()),
             None => self.breadth.asked_all(found.len()),
         }
-        match (failed, slots.is_empty()) {
-            (true, _) => Round::Failed,
-            (false, true) => Round::Full,
-            (false, false) => Round::Empty,
-        }
+        slots.is_empty()
     }
 
-    /// One claim. Each job comes with the time until which its lease may be trusted.
-    async fn claim(
-        &self,
-        queue: &QueueName,
-        count: usize,
-    ) -> Result<(Vec<(Claimed, Instant)>, bool), ()> {
-        let Shared { id, lease, .. } = &*self.shared;
-        let sent = Instant::now();
-        match self.shared.store().claim(queue, id, count.min(MAX_BATCH), *lease).await {
-            Ok(claim) => {
-                self.shared.hooks.tell_all(queue, claim.ended);
-                let until = trusted(sent, *lease);
-                let jobs: Vec<_> = claim.jobs.into_iter().map(|job| (job, until)).collect();
-                let is_late = sent.elapsed() > *lease / 3 && !jobs.is_empty();
-                let jobs = if is_late { self.still_held(queue, jobs).await } else { jobs };
-                Ok((jobs, claim.more))
+    /// Sends a claim. A queue that was not to be reached is asked for one job: others may have the slots by
+    /// the time that it answers.
+    fn ask(&mut self, source: usize, share: usize) -> QueueName {
+        let queue = self.sources.all[source].queue.clone();
+        let share = if self.claims.is_failing(&queue) { 1 } else { share };
+        self.to_ask_again.remove(&queue);
+        self.claims.make(&queue, claim(self.shared.clone(), queue.clone(), share));
+        queue
+    }
+
+    fn place(&self, queue: &QueueName) -> Option<usize> {
+        self.sources.all.iter().position(|source| source.queue == *queue)
+    }
+
+    /// Starts what a claim brought, in these slots as far as they go.
+    fn take(
+        &mut self,
+        heard: Heard<Claims, StoreError>,
+        slots: &mut Vec<OwnedSemaphorePermit>,
+    ) -> Taken {
+        let taken = match heard {
+            Heard::Rested(queue) => Taken { queue, jobs: 0, more: true },
+            Heard::Answer(queue, Ok(Claims { jobs, more })) => {
+                let more = more || self.to_ask_again.remove(&queue);
+                let count = jobs.len();
+                self.start(&queue, jobs, slots);
+                Taken { queue, jobs: count, more }
             }
-            Err(error) => {
+            Heard::Answer(queue, Err(error)) => {
                 tracing::error!(%queue, %error, "claim failed; trying again");
-                Err(())
+                Taken { queue, jobs: 0, more: false }
             }
+        };
+        if taken.more {
+            // Not only the queue that woke the worker has jobs.
+            self.breadth.woken = None;
         }
+        taken
     }
 
-    /// A claim took so long, by its repeats, that nobody here knows how much of the leases is left:
-    /// they are extended before a handler starts that would be told to stop at once.
-    async fn still_held(
+    fn start(
         &self,
         queue: &QueueName,
         jobs: Vec<(Claimed, Instant)>,
-    ) -> Vec<(Claimed, Instant)> {
-        let held: Vec<_> = jobs.iter().map(|(job, _)| held(job)).collect();
-        let until = trusted(Instant::now(), self.shared.lease);
-        match self.shared.store().extend(queue, &held, self.shared.lease).await {
-            Ok(outcomes) => {
-                let jobs = jobs.into_iter().zip(outcomes).filter(|(_, outcome)| outcome.is_ok());
-                jobs.map(|((job, _), _)| (job, until)).collect()
-            }
-            Err(error) => {
-                tracing::warn!(%queue, jobs = jobs.len(), %error, "claimed late and not extended");
-                jobs
-            }
-        }
-    }
-
-    async fn start(
-        &self,
-        queue: &QueueName,
-        jobs: Vec<(Claimed, Instant)>,
-        slots: Vec<OwnedSemaphorePermit>,
+        slots: &mut Vec<OwnedSemaphorePermit>,
     ) {
-        if self.shared.shutdown.is_quiet() && !jobs.is_empty() {
-            let held: Vec<_> = jobs.iter().map(|(job, _)| held(job)).collect();
-            tracing::info!(%queue, jobs = held.len(), "claimed while becoming quiet; put back");
-            if let Err(error) = self.shared.store().requeue(queue, &held).await {
-                tracing::error!(%queue, %error, "not put back; they return when their lease ends");
+        let is_quiet = self.shared.shutdown.is_quiet();
+        let mut left = Vec::new();
+        for (job, until) in jobs {
+            // Those of a late claim come when its slots are others', perhaps.
+            let slot = slots.pop().or_else(|| self.slots.clone().try_acquire_owned().ok());
+            match slot.filter(|_| !is_quiet) {
+                Some(slot) => {
+                    let surroundings = self.shared.surroundings.clone();
+                    let context = Context::new(job, self.shared.lease, surroundings);
+                    self.shared.running.add(&context, until);
+                    self.runs.spawn(execute(self.shared.clone(), context, slot));
+                }
+                None => left.push(held(&job)),
             }
-            return;
         }
-        for ((job, until), slot) in jobs.into_iter().zip(slots) {
-            let context = Context::new(job, self.shared.lease, self.shared.surroundings.clone());
-            self.shared.running.add(&context, until);
-            self.runs.spawn(execute(self.shared.clone(), context, slot));
+        if !left.is_empty() {
+            self.runs.spawn(leave(self.shared.clone(), queue.clone(), left));
         }
     }
 
@@ -278,6 +282,11 @@ impl Fetcher {
                 () = self.shared.shutdown.quieted() => return,
                 // The sweep saw something claimable that no token told of.
                 () = self.shared.look.notified() => return,
+                heard = self.claims.heard() => {
+                    if self.take(heard, &mut Vec::new()).more {
+                        return;
+                    }
+                }
                 woken = woken(&mut self.blocked) => match woken {
                     Woken::Token(queue) => {
                         self.sources.woken(&queue);
@@ -302,6 +311,57 @@ impl Fetcher {
             self.blocked =
                 Some(tokio::spawn(async move { shared.store().wait(&queues, BLOCK).await }));
         }
+    }
+}
+
+/// What came of a claim, or of the rest after one that failed.
+struct Taken {
+    queue: QueueName,
+    jobs: usize,
+    /// It is to be asked again.
+    more: bool,
+}
+
+/// One claim.
+async fn claim(shared: Arc<Shared>, queue: QueueName, count: usize) -> Result<Claims, StoreError> {
+    let sent = Instant::now();
+    let claim =
+        shared.store().claim(&queue, &shared.id, count.min(MAX_BATCH), shared.lease).await?;
+    shared.hooks.tell_all(&queue, claim.ended);
+    let more = claim.more || claim.jobs.len() >= count;
+    let until = trusted(sent, shared.lease);
+    let jobs: Vec<_> = claim.jobs.into_iter().map(|job| (job, until)).collect();
+    let is_late = sent.elapsed() > shared.lease / 3 && !jobs.is_empty();
+    let jobs = if is_late { still_held(&shared, &queue, jobs).await } else { jobs };
+    Ok(Claims { jobs, more })
+}
+
+/// A claim took so long, by its repeats, that nobody here knows how much of the leases is left: they
+/// are extended before a handler starts that would be told to stop at once.
+async fn still_held(
+    shared: &Shared,
+    queue: &QueueName,
+    jobs: Vec<(Claimed, Instant)>,
+) -> Vec<(Claimed, Instant)> {
+    let held: Vec<_> = jobs.iter().map(|(job, _)| held(job)).collect();
+    let until = trusted(Instant::now(), shared.lease);
+    match shared.store().extend(queue, &held, shared.lease).await {
+        Ok(outcomes) => {
+            let jobs = jobs.into_iter().zip(outcomes).filter(|(_, outcome)| outcome.is_ok());
+            jobs.map(|((job, _), _)| (job, until)).collect()
+        }
+        Err(error) => {
+            tracing::warn!(%queue, jobs = jobs.len(), %error, "claimed late and not extended");
+            jobs
+        }
+    }
+}
+
+/// Puts jobs back that were claimed for slots which are gone, or while the worker became quiet.
+async fn leave(shared: Arc<Shared>, queue: QueueName, held: Vec<Held>) {
+    tracing::info!(%queue, jobs = held.len(), "claimed with no slot left for them; put back");
+    if let Err(error) = shared.store().requeue(&queue, &held).await {
+        tracing::error!(%queue, %error, "not put back; they return when their lease ends");
     }
 }
 

@@ -7,12 +7,13 @@
 //! `sources`, and blocks when there is nothing; `execute` runs one job, by an `attempt` that can be
 //! given up (`cancel`); `settle` tells the store. `keeper` is a thread of its own that extends the
 //! leases of what is `running`, beats, and obeys operators (`control`). `sweep` does what time has
-//! made due. `hooks` and `meters` tell others. `until_empty` does all that without loops, for tests.
+//! made due. What goes to the store for one queue waits for no other's (`calls`). `hooks` and `meters` tell others. `until_empty` does all that without loops, for tests.
 
 mod attempt;
 mod backoff;
 mod beat;
 mod builder;
+mod calls;
 mod cancel;
 mod context;
 mod control;

@@ -2,6 +2,7 @@
 
 use super::{
     Context, Shared,
+    calls::{Calls, Heard},
     hooks::EndedJob,
     meters::{Meter, Outcome},
 };
@@ -9,11 +10,8 @@ use crate::{
     model::{MAX_BATCH, QueueName, State, StoreError},
     store::{Archive, Complete, EndingReason, Held, Outcomes, Retry, Snooze, Store},
 };
-use std::{collections::HashMap, mem::discriminant, sync::Arc, time::Duration};
-use tokio::{sync::mpsc, time::sleep};
-
-/// A call that was repeated for the store's whole budget is made again after so long.
-const AFTER_FAILURE: Duration = Duration::from_millis(500);
+use std::{collections::HashMap, mem::discriminant, sync::Arc};
+use tokio::{sync::mpsc, time::Instant};
 
 /// A run that is over, on its way to the store.
 pub(super) struct Unsettled {
@@ -45,42 +43,71 @@ impl Settlement {
 }
 
 /// Settles until no run is left and all is settled. What could not be settled goes out again with
-/// what has come meanwhile, or after a pause.
+/// what has come meanwhile. No queue's jobs wait for another's: it may be at a node that is away.
 pub(super) async fn settle_all(shared: Arc<Shared>, mut unsettled: mpsc::Receiver<Unsettled>) {
-    let mut batch = Vec::new();
+    let (mut come, mut gathered) = (Vec::new(), Gathered::default());
+    let mut calls = Calls::new();
     loop {
+        let begun = Instant::now();
+        let free = gathered.extract_if(|queue, _| calls.is_free(queue)).collect::<Vec<_>>();
+        for (queue, jobs) in free {
+            calls.make(&queue, settle_queue(shared.clone(), queue.clone(), jobs));
+        }
+        while let Some(heard) = calls.heard_in_round(begun).await {
+            keep(&mut gathered, heard);
+        }
+        if gathered.keys().any(|queue| calls.is_free(queue)) {
+            continue;
+        }
         tokio::select! {
             biased;
-            count = unsettled.recv_many(&mut batch, 4 * MAX_BATCH) => if count == 0 { return },
-            () = sleep(AFTER_FAILURE), if !batch.is_empty() => {}
+            count = unsettled.recv_many(&mut come, 4 * MAX_BATCH) => if count == 0 { return },
+            heard = calls.heard() => keep(&mut gathered, heard),
             // All that runs sent has been received before this branch is looked at.
-            () = shared.runs_over.cancelled(), if batch.is_empty() => return,
+            () = shared.runs_over.cancelled(), if gathered.is_empty() && calls.are_over() => return,
         }
-        batch = settle(&shared, std::mem::take(&mut batch)).await;
+        for job in come.drain(..) {
+            gathered.entry(job.context.queue().clone()).or_default().push(job);
+        }
     }
 }
 
-/// Settles a batch: a call per queue and verb, all at once. Answers what is to be tried again.
-pub(super) async fn settle(shared: &Shared, batch: Vec<Unsettled>) -> Vec<Unsettled> {
-    let mut calls: HashMap<_, Vec<Unsettled>> = HashMap::new();
-    for job in batch {
-        let queue = job.context.queue().clone();
-        calls.entry((queue, discriminant(&job.settlement))).or_default().push(job);
+/// Jobs that are to be settled, by queue.
+type Gathered = HashMap<QueueName, Vec<Unsettled>>;
+
+/// What could not be settled is gathered again.
+fn keep(gathered: &mut Gathered, heard: Heard<(), Vec<Unsettled>>) {
+    if let Heard::Answer(queue, Err(again)) = heard {
+        gathered.entry(queue).or_default().extend(again);
+    }
+}
+
+/// Settles jobs of one queue: a call per verb, all at once. Fails with what is to be tried again.
+pub(super) async fn settle_queue(
+    shared: Arc<Shared>,
+    queue: QueueName,
+    jobs: Vec<Unsettled>,
+) -> Result<(), Vec<Unsettled>> {
+    let mut verbs: HashMap<_, Vec<Unsettled>> = HashMap::new();
+    for job in jobs {
+        verbs.entry(discriminant(&job.settlement)).or_default().push(job);
     }
     let mut slices = Vec::new();
-    for ((queue, _), mut jobs) in calls {
+    for mut jobs in verbs.into_values() {
         while jobs.len() > MAX_BATCH {
-            slices.push((queue.clone(), jobs.split_off(jobs.len() - MAX_BATCH)));
+            slices.push(jobs.split_off(jobs.len() - MAX_BATCH));
         }
-        slices.push((queue, jobs));
+        slices.push(jobs);
     }
-    let again = slices.into_iter().map(|(queue, jobs)| settle_slice(shared, queue, jobs));
-    futures_util::future::join_all(again).await.into_iter().flatten().collect()
+    let again = slices.into_iter().map(|jobs| settle_slice(&shared, &queue, jobs));
+    let again = futures_util::future::join_all(again).await;
+    let again: Vec<_> = again.into_iter().flatten().collect();
+    if again.is_empty() { Ok(()) } else { Err(again) }
 }
 
 /// Settles jobs of one queue by one verb.
-async fn settle_slice(shared: &Shared, queue: QueueName, jobs: Vec<Unsettled>) -> Vec<Unsettled> {
-    match call(shared.store(), &queue, &jobs).await {
+async fn settle_slice(shared: &Shared, queue: &QueueName, jobs: Vec<Unsettled>) -> Vec<Unsettled> {
+    match call(shared.store(), queue, &jobs).await {
         Ok(outcomes) => {
             for (job, outcome) in jobs.into_iter().zip(outcomes) {
                 shared.running.remove(&job.context);

@@ -1,11 +1,14 @@
 //! The sweep: does what time has made due, also while the worker is full.
 
-use super::{Shared, meters};
+use super::{
+    Shared,
+    calls::{Calls, Heard},
+    meters,
+};
 use crate::{
     model::{QueueName, StoreError},
     store::{Pace, Swept},
 };
-use futures_util::future::join_all;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep_until};
 
@@ -23,64 +26,123 @@ const OUTAGE: Duration = Duration::from_secs(1);
 
 /// Sweeps all queues of the worker until it is dropped.
 pub(super) async fn sweep_queues(shared: Arc<Shared>) {
-    // An outage is not a crash: after one, whoever lives extends its leases before this worker takes
-    // those that have run out.
-    let (mut is_away, mut spare_leases_until) = (false, Instant::now());
-    let mut told: Told = HashMap::new();
+    let mut sweeps = Sweeps { shared, calls: Calls::new(), troubles: HashMap::new() };
+    let mut next = Instant::now();
     loop {
-        let started = Instant::now();
-        // What is repeated until the store is back must not be what reclaims.
-        let is_over = !is_away && started >= spare_leases_until;
-        let (pause, away) =
-            sweep(&shared, if is_over { Pace::Shared } else { Pace::Promote }, &mut told).await;
-        if let Some(error) = away.as_ref().filter(|_| !is_away) {
-            tracing::warn!(%error, "the store is away; it is swept again when it is back");
-        }
-        is_away = away.is_some();
-        if is_away || started.elapsed() > OUTAGE {
-            spare_leases_until = Instant::now() + shared.lease / 3;
-            shared.extend_now.notify_one();
-        }
-        let next = Instant::now() + pause;
         tokio::select! {
-            () = sleep_until(next) => {}
-            () = shared.sweep_soon.notified() => {
+            () = sleep_until(next) => next = sweeps.round().await,
+            () = sweeps.shared.sweep_soon.notified() => {
                 sleep_until(next.min(Instant::now() + SOON)).await;
+                next = sweeps.round().await;
             }
+            heard = sweeps.calls.heard() => next = next.min(sweeps.next_after(heard)),
         }
     }
 }
 
-/// When it was last told that a queue's sweep failed.
-type Told = HashMap<QueueName, Instant>;
+struct Sweeps {
+    shared: Arc<Shared>,
+    /// What each sweep found, and how long it took.
+    calls: Calls<(Swept, Duration), StoreError>,
+    troubles: HashMap<QueueName, Trouble>,
+}
 
-/// Sweeps once. Answers how long the next sweep may wait, and whether the store was away.
-async fn sweep(shared: &Shared, pace: Pace, told: &mut Told) -> (Duration, Option<StoreError>) {
-    let queues = shared.queues.borrow().clone();
-    let store = shared.store();
-    let sweeps = queues.iter().map(|(queue, _)| store.sweep(queue, pace));
-    let (mut pause, mut away) = (PAUSE, None);
-    for ((queue, _), swept) in queues.iter().zip(join_all(sweeps).await) {
-        match swept {
-            Ok(swept) => {
-                told.remove(queue);
-                pause = pause.min(until_due(&swept));
-                if swept.claimable {
-                    shared.look.notify_one();
-                }
-                tell(shared, queue, swept);
+/// A queue that could not be swept, or not for a while. An outage is not a crash: after one, whoever
+/// lives extends its leases before this worker takes those that have run out.
+struct Trouble {
+    /// The store did not answer.
+    away: bool,
+    spare_leases_until: Instant,
+    told_at: Instant,
+}
+
+impl Sweeps {
+    /// Sweeps all once. Answers when to sweep again.
+    async fn round(&mut self) -> Instant {
+        let begun = Instant::now();
+        let queues = self.shared.queues.borrow().clone();
+        for (queue, _) in queues.iter() {
+            if self.calls.is_free(queue) {
+                let call = sweep(self.shared.clone(), queue.clone(), self.pace(queue));
+                self.calls.make(queue, call);
             }
-            Err(error @ StoreError::Unavailable(_)) => away = Some(error),
-            // It is this queue's own, and no reason to spare others.
-            Err(error) => {
-                if told.get(queue).is_none_or(|at| at.elapsed() >= LOG_PAUSE) {
-                    told.insert(queue.clone(), Instant::now());
-                    tracing::warn!(%queue, %error, "sweep failed; trying again");
+        }
+        let mut next = None;
+        while let Some(heard) = self.calls.heard_in_round(begun).await {
+            let at = self.next_after(heard);
+            next = Some(next.map_or(at, |next: Instant| next.min(at)));
+        }
+        let now = Instant::now();
+        next.unwrap_or(now + PAUSE).max(now + LEAST_PAUSE)
+    }
+
+    fn pace(&self, queue: &QueueName) -> Pace {
+        match self.troubles.get(queue) {
+            // What is repeated until the store is back must not be what reclaims.
+            Some(trouble) if trouble.away || Instant::now() < trouble.spare_leases_until => {
+                Pace::Promote
+            }
+            _ => Pace::Shared,
+        }
+    }
+
+    /// Tells what a sweep found. Answers when to sweep again for its sake.
+    fn next_after(&mut self, heard: Heard<(Swept, Duration), StoreError>) -> Instant {
+        let now = Instant::now();
+        let Heard::Answer(queue, answer) = heard else { return now + PAUSE };
+        match answer {
+            Ok((swept, took)) => {
+                let next = now + until_due(&swept);
+                if swept.claimable {
+                    self.shared.look.notify_one();
                 }
+                tell(&self.shared, &queue, swept);
+                if took > OUTAGE {
+                    self.spare(queue, false);
+                } else if let Some(trouble) = self.troubles.get_mut(&queue) {
+                    trouble.away = false;
+                    if trouble.spare_leases_until <= now {
+                        self.troubles.remove(&queue);
+                    }
+                }
+                next
+            }
+            Err(error @ StoreError::Unavailable(_)) => {
+                if !self.troubles.values().any(|trouble| trouble.away) {
+                    tracing::warn!(%queue, %error, "the store is away; it is swept again when it is back");
+                }
+                self.spare(queue, true);
+                now + PAUSE
+            }
+            // It is this queue's own, and no reason to spare leases.
+            Err(error) => {
+                let told = self.troubles.get(&queue).map(|trouble| trouble.told_at);
+                if told.is_none_or(|at| at.elapsed() >= LOG_PAUSE) {
+                    tracing::warn!(%queue, %error, "sweep failed; trying again");
+                    let trouble = Trouble { away: false, spare_leases_until: now, told_at: now };
+                    self.troubles.insert(queue, trouble);
+                }
+                now + PAUSE
             }
         }
     }
-    (pause.max(LEAST_PAUSE), away)
+
+    fn spare(&mut self, queue: QueueName, away: bool) {
+        let now = Instant::now();
+        let spare_leases_until = now + self.shared.lease / 3;
+        self.troubles.insert(queue, Trouble { away, spare_leases_until, told_at: now });
+        self.shared.extend_now.notify_one();
+    }
+}
+
+async fn sweep(
+    shared: Arc<Shared>,
+    queue: QueueName,
+    pace: Pace,
+) -> Result<(Swept, Duration), StoreError> {
+    let sent = Instant::now();
+    let swept = shared.store().sweep(&queue, pace).await?;
+    Ok((swept, sent.elapsed()))
 }
 
 pub(super) fn tell(shared: &Shared, queue: &QueueName, swept: Swept) {

@@ -1,7 +1,8 @@
 //! A worker without loops: runs what can be run now, one job after another.
 
 use super::{
-    CancelReason, Context, Shared, execute::run, running::trusted, settle::settle, sources, sweep,
+    CancelReason, Context, Shared, execute::run, running::trusted, settle::settle_queue, sources,
+    sweep,
 };
 use crate::{
     model::StoreError,
@@ -31,9 +32,10 @@ async fn go_through(shared: &Arc<Shared>) -> Result<(), StoreError> {
         sources.replace(&queues);
         let Some(context) = claim_one(shared, &mut sources).await? else { return Ok(()) };
         let _in_hand = InHand { shared, context: context.clone() };
+        let queue = context.queue().clone();
         let mut unsettled = vec![run(shared, context).await];
-        while !unsettled.is_empty() {
-            unsettled = settle(shared, unsettled).await;
+        while let Err(again) = settle_queue(shared.clone(), queue.clone(), unsettled).await {
+            unsettled = again;
         }
     }
     Ok(())

@@ -13,7 +13,7 @@ pub(crate) struct Lines {
     _guard: DefaultGuard,
 }
 
-struct Hear(Arc<Mutex<Vec<String>>>);
+struct Hear(Arc<Mutex<Vec<String>>>, Level);
 
 struct Text(String);
 
@@ -26,7 +26,7 @@ impl field::Visit for Text {
 impl<S: Subscriber> Layer<S> for Hear {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let about = event.metadata();
-        if *about.level() <= Level::WARN && about.target().starts_with("sprag") {
+        if *about.level() <= self.1 && about.target().starts_with("sprag") {
             let mut text = Text(String::new());
             event.record(&mut text);
             self.0.lock().unwrap_or_else(PoisonError::into_inner).push(text.0);
@@ -36,8 +36,12 @@ impl<S: Subscriber> Layer<S> for Hear {
 
 impl Lines {
     pub(crate) fn new() -> Self {
+        Self::up_to(Level::WARN)
+    }
+
+    pub(crate) fn up_to(level: Level) -> Self {
         let heard = Arc::default();
-        let registry = Registry::default().with(Hear(Arc::clone(&heard)));
+        let registry = Registry::default().with(Hear(Arc::clone(&heard), level));
         Self { heard, _guard: tracing::subscriber::set_default(registry) }
     }
 

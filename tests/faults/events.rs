@@ -88,6 +88,22 @@ async fn a_server_that_comes_back_is_a_gap() {
     assert!(matches!(told(&mut events).await, Event::Ended { state: Some(State::Cancelled), .. }));
 }
 
+/// Cut as soon as it is made: the next is made after a pause that grows.
+#[tokio::test]
+async fn a_subscription_that_is_cut_again_and_again_is_made_anew_ever_less_often() {
+    let rig = Rig::new().await;
+    let mut events = rig.direct().listen(Channel::Done).await.expect("listens");
+    let (started, mut cut) = (std::time::Instant::now(), 0);
+    while started.elapsed() < Duration::from_secs(3) {
+        cut += rig.run::<u64>(cmd("CLIENT").arg(&["KILL", "TYPE", "pubsub"])).await;
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    // 50 ms, twice as long each time, less up to a half: no more than eight in three seconds.
+    assert!((3..=9).contains(&cut), "{cut}");
+    assert_eq!(told(&mut events).await, Event::Gap);
+    until_subscriptions(&rig, "sprag:done", 1).await;
+}
+
 #[tokio::test]
 async fn what_cannot_be_read_is_passed_over() {
     let rig = Rig::new().await;

@@ -1,8 +1,8 @@
 //! Claims that are answered late.
 
 use crate::{
-    bench::{Bench, Log, Task, Working, client, default_queue, ms, worker},
-    support::Proxy,
+    bench::{Bench, Log, Task, Working, client, default_queue, ms, succeed, worker},
+    support::{Proxy, key},
 };
 use sprag::{Context, Verdict, WorkerId};
 use std::time::{Duration, Instant};
@@ -87,4 +87,34 @@ async fn the_grace_of_a_worker_ends_in_time_though_its_claim_is_not_answered() {
     assert_eq!((report.completed, log.count("start")), (1, 1));
     let info = bench.info().await;
     assert_eq!((info.pending, info.active), (1, 0), "what it brought went back");
+}
+
+/// A claim is out for so long that the worker waits for tokens meanwhile, and takes one: the claim looked
+/// before that job came.
+#[tokio::test]
+async fn a_job_that_comes_while_a_claim_is_out_is_claimed_when_that_is_answered() {
+    let (bench, log) = (Bench::new().await, Log::new());
+    let proxy = Proxy::in_front_of(&bench.server).await;
+    let working = Working::start(worker(&client(&proxy.url()), &log, succeed).concurrency(2));
+    bench.enqueue(&["first"]).await;
+    log.wait("start first", 1).await;
+    bench.until_done().await;
+    bench.until_blocked(1).await;
+    // The sweep would find it, too.
+    proxy.on("sweep").times(u64::MAX).answer_error("BUSY Redis is busy running a script.");
+    proxy.on("claim").hold_reply();
+    bench.client.store().wake(&default_queue()).await.expect("woken");
+    proxy.wait_struck("claim", 1).await;
+    bench.until_blocked(1).await;
+    bench.enqueue(&["a"]).await;
+    let token = key(&default_queue(), "wake");
+    while bench.run::<u64>(&["LLEN", &token]).await > 0 {
+        tokio::time::sleep(ms(5)).await;
+    }
+    bench.until_blocked(1).await;
+    proxy.release();
+    log.wait("start a", 1).await;
+    bench.until_done().await;
+    proxy.disarm();
+    assert_eq!(working.stop().await.completed, 2);
 }

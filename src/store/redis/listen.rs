@@ -20,7 +20,7 @@ use redis::{
     aio::{PubSub, PubSubSink},
 };
 use std::{sync::Arc, time::Duration};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 /// So often a silent server is asked whether it is there: a connection that is only half open would
 /// be silent for ever.
@@ -51,12 +51,27 @@ pub(super) async fn listen(store: Arc<Inner>, channel: Channel) -> Result<Events
 }
 
 /// Hears for ever.
-async fn hear_on(store: &Inner, channel: &str, mut subscribed: PubSub, feed: &Feed) {
+async fn hear_on(store: &Inner, channel: &str, subscribed: PubSub, feed: &Feed) {
+    let (mut subscribed, mut pause) = (Ok(subscribed), PAUSE.0);
     loop {
-        hear(subscribed, feed).await;
-        tracing::debug!(channel, "subscription lost; subscribing anew");
-        subscribed = subscribe_anew(store, channel).await;
-        feed.push(Event::Gap);
+        match subscribed {
+            Ok(subscribed) => {
+                let begun = Instant::now();
+                hear(subscribed, feed).await;
+                tracing::debug!(channel, "subscription lost; subscribing anew");
+                // One that is always cut at once is as good as none.
+                if begun.elapsed() >= PAUSE.1 {
+                    pause = PAUSE.0;
+                }
+            }
+            Err(Fault { error, .. }) => tracing::debug!(channel, %error, "not subscribed yet"),
+        }
+        sleep(less_up_to_half(pause)).await;
+        pause = (pause * 2).min(PAUSE.1);
+        subscribed = store.link.subscribe(channel).await;
+        if subscribed.is_ok() {
+            feed.push(Event::Gap);
+        }
     }
 }
 
@@ -93,17 +108,5 @@ async fn watchdog(mut sink: PubSubSink) {
         if !matches!(timeout(WATCHDOG, sink.ping::<redis::Value>()).await, Ok(Ok(_))) {
             return;
         }
-    }
-}
-
-async fn subscribe_anew(store: &Inner, channel: &str) -> PubSub {
-    let mut pause = PAUSE.0;
-    loop {
-        match store.link.subscribe(channel).await {
-            Ok(subscribed) => return subscribed,
-            Err(Fault { error, .. }) => tracing::debug!(channel, %error, "not subscribed yet"),
-        }
-        sleep(less_up_to_half(pause)).await;
-        pause = (pause * 2).min(PAUSE.1);
     }
 }
