@@ -66,7 +66,8 @@ impl Failure {
         jobs: &[Envelope],
         line: Option<usize>,
     ) -> Self {
-        if !matches!(error, StoreError::Unavailable(_) | StoreError::Backend(_)) {
+        let may_have = matches!(error, StoreError::Unavailable(_) | StoreError::Backend(_));
+        if !may_have || error.wrote_nothing() {
             return Self::Store { error, line };
         }
         let ids = jobs.iter().map(|job| job.id().clone()).collect();

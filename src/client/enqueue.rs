@@ -179,12 +179,7 @@ impl IntoFuture for Enqueue {
 /// Of a call that failed it is not known what it did: its error names the job, so that the same
 /// enqueue with this id finds out.
 pub(super) fn unsure(error: StoreError, id: &JobId) -> StoreError {
-    let with_id = |text: String| format!("{text}; job {id} may have been enqueued");
-    match error {
-        StoreError::Unavailable(text) => StoreError::Unavailable(with_id(text)),
-        StoreError::Backend(text) => StoreError::Backend(with_id(text)),
-        refused => refused,
-    }
+    error.of_enqueue(&format!("job {id}"))
 }
 
 /// Turns `Duplicate` into the id of the job that holds the key.

@@ -44,7 +44,8 @@ pub enum StoreError {
         /// The job that is not held.
         job_id: String,
     },
-    /// The store cannot be reached or cannot serve now. The call may have been applied.
+    /// The store cannot be reached or cannot serve now. The call may have been applied, unless it
+    /// [`wrote_nothing`](Self::wrote_nothing).
     #[error("store unavailable: {0}")]
     Unavailable(String),
     /// No such job, queue, worker or fingerprint.
@@ -58,7 +59,55 @@ pub enum StoreError {
     Backend(String),
 }
 
+/// How the texts of calls end that were certainly not applied.
+const NOTHING_WRITTEN: &str = "; nothing was written";
+/// How those begin that were applied, and then not found to be as durable as was asked.
+const WRITTEN: &str = "written, but ";
+
 impl StoreError {
+    /// Says that the call was certainly not applied.
+    pub(crate) fn nothing_written(self) -> Self {
+        self.with_text(|text| format!("{text}{NOTHING_WRITTEN}"))
+    }
+
+    /// Says that the call was applied, and what is not as it was to be.
+    pub(crate) fn written_but(self) -> Self {
+        self.with_text(|text| format!("{WRITTEN}{text}"))
+    }
+
+    /// Adds to an `Unavailable` or `Backend` of an enqueue what is known of these jobs, `job 7`.
+    pub(crate) fn of_enqueue(self, jobs: &str) -> Self {
+        self.with_text(|text| match () {
+            () if text.ends_with(NOTHING_WRITTEN) => text,
+            () if text.starts_with(WRITTEN) => format!("{text}; {jobs} has been enqueued"),
+            () => format!("{text}; {jobs} may have been enqueued"),
+        })
+    }
+
+    /// Whether the call certainly changed nothing: it was refused, or never got as far as the store. Of
+    /// other failures it is not known; the same enqueue with an id or a unique key finds out.
+    ///
+    /// ```
+    /// use sprag::StoreError;
+    /// assert!(StoreError::Invalid("kind: …".into()).wrote_nothing());
+    /// assert!(!StoreError::Unavailable("no answer in time".into()).wrote_nothing());
+    /// ```
+    pub fn wrote_nothing(&self) -> bool {
+        match self {
+            Self::Unavailable(text) | Self::Backend(text) => text.ends_with(NOTHING_WRITTEN),
+            Self::Duplicate { replaced, .. } => !replaced,
+            _ => true,
+        }
+    }
+
+    fn with_text(self, change: impl FnOnce(String) -> String) -> Self {
+        match self {
+            Self::Unavailable(text) => Self::Unavailable(change(text)),
+            Self::Backend(text) => Self::Backend(change(text)),
+            other => other,
+        }
+    }
+
     /// An `Invalid` that names field, value and bound.
     pub(crate) fn invalid(field: &str, value: impl std::fmt::Display, bound: &str) -> Self {
         Self::Invalid(format!("{field}: {value}; must be {bound}"))

@@ -29,7 +29,8 @@ async fn a_damaged_queue_hides_no_other() {
 
         let ran = sprag.run(&[noun, "list"]);
         assert!(ran.code == 1 && ran.stdout.lines().count() == 3, "{ran:?}");
-        assert!(ran.stderr.starts_with("sprag: queue b: backend: WRONGTYPE "), "{ran:?}");
+        assert!(ran.stderr.starts_with("sprag: queue b: backend: "), "{ran:?}");
+        assert!(ran.stderr.contains(": WRONGTYPE "), "{ran:?}");
     }
 }
 

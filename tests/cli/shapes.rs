@@ -153,7 +153,7 @@ fn fail(shapes: &mut Shapes) {
     shapes.note("backpressure", &["enqueue", "q", "k", "3"]);
     shapes.sprag.object(&["quarantine", "add", "q", &fingerprint]);
     shapes.note("quarantined", &["enqueue", "q", "k", "{\"n\":1}"]);
-    shapes.note("timed_out", &["job", "wait", "q", "a", "--timeout", "10ms"]);
+    shapes.note("timed_out", &["job", "wait", "q", "a", "--timeout", "1s"]);
     let nowhere = ["--url", "redis+unix:///nowhere/at/all", "queue", "list"];
     shapes.note("unavailable", &nowhere);
 }

@@ -20,6 +20,8 @@ mod repeated;
 mod replicas;
 #[cfg(feature = "tls")]
 mod secrets;
+#[cfg(feature = "sentinel")]
+mod sentinels;
 #[cfg(feature = "tls")]
 mod tls;
 mod world;

@@ -196,14 +196,12 @@ async fn a_claim_that_is_late_and_finds_no_slot_left_puts_its_job_back() {
     assert_eq!((report.completed, report.lost), (3, 0), "{report:?}");
 }
 
+type Ran = BoxFuture<'static, Result<(), std::io::Error>>;
+
 /// A handler that tells what it starts, and does not end jobs of this queue before it is let.
 fn held_in(
     queue: QueueName,
-) -> (
-    UnboundedReceiver<String>,
-    Arc<Notify>,
-    impl Fn(Errand, Context) -> BoxFuture<'static, Result<(), std::io::Error>> + Clone + use<>,
-) {
+) -> (UnboundedReceiver<String>, Arc<Notify>, impl Fn(Errand, Context) -> Ran + Clone + use<>) {
     let (started, starts) = unbounded_channel();
     let end = Arc::<Notify>::default();
     let let_end = end.clone();

@@ -3,6 +3,7 @@
 use crate::{
     rig::queue,
     stub::{Reply, Stub},
+    support::{Proxy, Server},
     world::{id, worker},
 };
 use sprag::{Codec, Envelope, Kind, RedisStore, Store, StoreError};
@@ -212,13 +213,31 @@ impl sprag::Job for Greet {
 }
 
 #[tokio::test]
-async fn an_enqueue_that_may_have_been_done_names_its_job() {
-    let stub = Stub::answering(Reply::Bytes("-WRONGTYPE a key of another kind\r\n")).await;
-    let client = sprag::Client::new(store(&stub.url(PASSWORD)));
-    let error = client.enqueue(Greet).id("mine").await.expect_err("refused");
-    let told = format!(
-        "backend: 127.0.0.1:{}: WRONGTYPE a key of another kind; job mine may have been enqueued",
-        stub.port
-    );
-    assert_eq!(error.to_string(), told);
+async fn an_enqueue_names_its_job_if_that_may_have_been_done_and_else_says_that_it_was_not() {
+    let server = Server::start().await;
+    let proxy = Proxy::in_front_of(&server).await;
+    let hasty = RedisStore::builder(proxy.url()).repeat_budget(Duration::ZERO).build();
+    let client = sprag::Client::new(hasty.expect("a store"));
+    client.enqueue(Greet).id("first").await.expect("the script is known");
+    let error = async |reply: &str| {
+        proxy.on("enqueue").answer_error(reply);
+        client.enqueue(Greet).id("mine").await.expect_err("refused")
+    };
+    for (reply, may) in [
+        ("WRONGTYPE a key of another kind", true),
+        ("OOM no memory left", true),
+        ("NEVERHEARD of it", true),
+        ("LOADING still", false),
+        ("BUSY with another script", false),
+        ("NOAUTH Authentication required.", false),
+        ("MASTERDOWN no link", false),
+    ] {
+        let error = error(reply).await;
+        let ends = if may { "; job mine may have been enqueued" } else { "; nothing was written" };
+        assert!(error.to_string().ends_with(ends), "{error}");
+        assert_eq!(error.wrote_nothing(), !may, "{error}");
+    }
+    proxy.on("enqueue").drop_reply();
+    let lost = client.enqueue(Greet).id("mine").await.expect_err("no answer");
+    assert!(lost.to_string().ends_with("; job mine may have been enqueued"), "{lost}");
 }

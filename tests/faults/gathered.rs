@@ -183,8 +183,10 @@ async fn if_redis_stays_away_each_is_told_his_own_id() {
     let told = join_all(ids.iter().map(|id| client.enqueue(task(id)).id(id).into_future())).await;
     for (id, told) in ids.iter().zip(told) {
         let error = told.or_join().expect_err("nobody is there");
-        assert!(matches!(error, StoreError::Unavailable(_)), "{error}");
-        assert!(error.to_string().contains(&format!("job {id} may have been enqueued")), "{error}");
+        assert!(
+            matches!(error, StoreError::Unavailable(_)) && error.wrote_nothing(),
+            "{id}: {error}"
+        );
     }
     rig.proxy.refuse(false).await;
     // The back-off after the outage may turn the first away.
@@ -194,6 +196,24 @@ async fn if_redis_stays_away_each_is_told_his_own_id() {
         }
     };
     tokio::time::timeout(PATIENCE, again).await.expect("in time");
+}
+
+#[tokio::test]
+async fn if_the_answer_is_lost_each_is_told_his_own_id() {
+    let rig = Rig::new().await;
+    let client = Client::new(rig.hasty_store());
+    client.enqueue(task("first")).await.expect("the script is known");
+    rig.proxy.on("enqueue").times(u64::MAX).drop_reply();
+    let ids: Vec<_> = (0..5).map(|n| format!("job-{n}")).collect();
+    let told = join_all(ids.iter().map(|id| client.enqueue(task(id)).id(id).into_future())).await;
+    for (id, told) in ids.iter().zip(told) {
+        let error = told.or_join().expect_err("no answer");
+        assert!(matches!(error, StoreError::Unavailable(_)) && !error.wrote_nothing(), "{error}");
+        assert!(
+            error.to_string().ends_with(&format!("job {id} may have been enqueued")),
+            "{error}"
+        );
+    }
 }
 
 /// A client may serve several runtimes, of which one ends: what it was to call for others they call.

@@ -8,7 +8,7 @@ use crate::{
     },
 };
 use redis::AsyncCommands;
-use sprag::{Codec, Envelope, JobId, Kind, RedisStore, Store};
+use sprag::{Codec, Envelope, JobId, Kind, RedisStore, Store, StoreError};
 use std::time::{Duration, Instant};
 use tokio::{
     io::{AsyncWriteExt, split},
@@ -71,10 +71,7 @@ async fn serve(
                 let port = says.borrow().to_string();
                 let reply = match &*name {
                     b"role" => format!("*2\r\n$8\r\nsentinel\r\n{}", bulks(&["m"])),
-                    b"sentinel" => {
-                        let master = ["name", "m", "ip", "127.0.0.1", "port", &port, "flags", "master"];
-                        format!("*1\r\n{}", bulks(&master))
-                    }
+                    b"sentinel" => bulks(&["127.0.0.1", &port]),
                     b"subscribe" => {
                         listens = true;
                         says.mark_unchanged();
@@ -126,4 +123,26 @@ async fn an_old_master_is_left_at_the_sentinels_word_also_if_one_of_them_has_not
         enqueue(id).await;
     }
     assert_eq!((has(&old).await, has(&new).await), (before, sent + 20 - before));
+}
+
+/// A sentinel that has not heard of a change names a server that is a replica by now.
+#[tokio::test]
+async fn a_replica_that_a_sentinel_names_as_the_master_is_not_used() {
+    let (master, replica) = (Server::start_tcp().await, Server::start_tcp().await);
+    let mut follow = redis::cmd("REPLICAOF");
+    follow.arg("127.0.0.1").arg(master.port());
+    follow.query_async::<()>(&mut replica.connection().await).await.expect("it follows");
+    let (stale, right) =
+        (Sentinel::naming(replica.port()).await, Sentinel::naming(master.port()).await);
+    let store = |url: String| {
+        RedisStore::builder(url).repeat_budget(Duration::ZERO).build().expect("a store")
+    };
+    let both = format!("redis+sentinel://127.0.0.1:{},127.0.0.1:{}/m", stale.port, right.port);
+    let answer = store(both).enqueue(&queue(), &[job(0)]).await.expect("at the master");
+    assert!(answer[0].is_ok(), "{answer:?}");
+    let alone = store(format!("redis+sentinel://127.0.0.1:{}/m", stale.port));
+    let error = alone.enqueue(&queue(), &[job(1)]).await.expect_err("a replica");
+    let text = error.to_string();
+    assert!(matches!(error, StoreError::Unavailable(_)) && error.wrote_nothing(), "{error}");
+    assert!(text.contains("is a replica, though a sentinel names it as the master"), "{text}");
 }

@@ -117,7 +117,11 @@ impl Inner {
             cmd.arg(caller).arg(seq).arg(budget);
             (call.args)(cmd);
         };
-        self.repeated_via(via, self.budget, call.verb, call.queue, &args).await
+        let reply = self.repeated_via(via, self.budget, call.verb, call.queue, &args).await;
+        reply.map_err(|fault| match fault.sent {
+            true => fault.error,
+            false => fault.error.nothing_written(),
+        })
     }
 
     /// Calls a script, again and again with the same arguments while the store is unavailable and
@@ -140,9 +144,10 @@ impl Inner {
         args: &(dyn Fn(&mut Cmd) + Sync),
     ) -> Result<Value, StoreError> {
         let reply = self.repeated_via(Via::of(verb), budget, verb, queue, args).await;
-        reply.map(|reply| reply.answer)
+        Ok(reply?.answer)
     }
 
+    /// The fault says of all tries together whether the call may have been applied.
     async fn repeated_via(
         &self,
         via: Via,
@@ -150,7 +155,7 @@ impl Inner {
         verb: Verb,
         queue: &QueueName,
         args: &(dyn Fn(&mut Cmd) + Sync),
-    ) -> Result<Reply, StoreError> {
+    ) -> Result<Reply, Fault> {
         let script = self.scripts.get(verb);
         let mut rare = script.rare_keys.is_some() && self.rare.begin(verb);
         let mut cmd = self.command(script, queue, rare, args);
@@ -170,9 +175,8 @@ impl Inner {
                     cmd = self.command(script, queue, rare, args);
                 }
                 Some(Word::Late) => {
-                    return Err(StoreError::Backend(
-                        "a later call of this caller was answered".into(),
-                    ));
+                    let late = "a later call of this caller was answered";
+                    return Err(Fault::refused(StoreError::Backend(late.into())));
                 }
                 _ => return Ok(reply),
             }
@@ -239,7 +243,7 @@ impl Inner {
         cmd: &Cmd,
     ) -> Result<Reply, Fault> {
         // Every time: it may be another connection, and another user's rights, than at the last try.
-        self.admitted(verb, queue).await?;
+        self.admitted(verb, queue).await.map_err(Fault::unsent)?;
         self.send(via, self.scripts.get(verb), cmd).await
     }
 
@@ -250,7 +254,7 @@ impl Inner {
         }
         let mut load = redis::cmd("SCRIPT");
         load.arg("LOAD").arg(&script.text);
-        self.noticed(self.link.load(&load, cmd).await)?;
+        self.noticed(self.link.load(&load, cmd).await).map_err(Fault::unsent)?;
         match self.send_via(via, cmd).await {
             // Flushed again in between: sent whole, it needs no cache, however often that happens.
             Err(fault) if fault.no_script => self.send_via(via, &whole(script, cmd)).await,
@@ -335,18 +339,22 @@ pub(super) fn less_up_to_half(pause: Duration) -> Duration {
 pub(super) struct Pauses {
     until: Instant,
     next: Duration,
+    /// One of the tries may have been applied.
+    sent: bool,
 }
 
 impl Pauses {
     pub(super) fn within(budget: Duration) -> Self {
-        Self { until: Instant::now() + budget, next: PAUSE.0 }
+        Self { until: Instant::now() + budget, next: PAUSE.0, sent: false }
     }
 
-    /// Waits, or gives up with the fault's error.
-    pub(super) async fn before_repeat(&mut self, fault: Fault) -> Result<(), StoreError> {
+    /// Waits, or gives up with the fault.
+    pub(super) async fn before_repeat(&mut self, mut fault: Fault) -> Result<(), Fault> {
+        self.sent |= fault.sent;
         let pause = less_up_to_half(self.next);
         if !fault.may_pass() || Instant::now() + pause > self.until {
-            return Err(fault.error);
+            fault.sent = self.sent;
+            return Err(fault);
         }
         self.next = (self.next * 2).min(PAUSE.1);
         tokio::time::sleep(pause).await;

@@ -6,10 +6,17 @@ use crate::model::StoreError;
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 use std::{error::Error, sync::Arc};
 
+/// How the text of a timeout begins.
+pub(super) const NO_ANSWER: &str = "no answer in time";
+
 /// A call that got no answer from its script.
 #[derive(Debug, Clone)]
 pub(super) struct Fault {
     pub(super) error: StoreError,
+    /// The call may have been applied.
+    pub(super) sent: bool,
+    /// The user may not run the command, or not on this key.
+    pub(super) forbidden: bool,
     /// The connection may be dead, out of step, or lead to the wrong server: get a new one.
     pub(super) discard: bool,
     /// It answers, but another server is the one to ask.
@@ -38,9 +45,10 @@ impl Fault {
         matches!(self.error, StoreError::Unavailable(_))
     }
 
-    /// The user may not run the command, or not on this key.
-    pub(super) fn is_forbidden(&self) -> bool {
-        matches!(&self.error, StoreError::Backend(why) if why.contains("NOPERM"))
+    /// The call was not sent, or not taken: it was certainly not applied.
+    pub(super) fn unsent(mut self) -> Self {
+        self.sent = false;
+        self
     }
 
     /// Says which server it is about: an address has no secrets.
@@ -54,14 +62,30 @@ impl Fault {
         self
     }
 
+    /// Adds what helps, if anything does.
+    pub(super) fn hinted(mut self, hint: &str) -> Self {
+        if let StoreError::Unavailable(why) | StoreError::Backend(why) = &mut self.error {
+            why.push_str(hint);
+        }
+        self
+    }
+
     pub(super) fn unavailable(why: impl Into<String>) -> Self {
         let error = StoreError::Unavailable(why.into());
-        Self { error, discard: true, wrong_server: false, no_script: false, redirect: None }
+        Self { discard: true, ..Self::refused(error) }
     }
 
     /// Nothing that time or another connection mends.
     pub(super) fn refused(error: StoreError) -> Self {
-        Self { error, discard: false, wrong_server: false, no_script: false, redirect: None }
+        Self {
+            error,
+            sent: true,
+            forbidden: false,
+            discard: false,
+            wrong_server: false,
+            no_script: false,
+            redirect: None,
+        }
     }
 
     /// What went wrong with a connection before it was one: a certificate that is not trusted is told
@@ -74,11 +98,17 @@ impl Fault {
                 let hint = "check ca=, cert= and key= in the URL, and the host's name";
                 Self::refused(StoreError::Backend(format!("TLS: {text} ({hint})")))
             }
-            Some(ConnectionReset | UnexpectedEof | BrokenPipe) => {
-                Self::unavailable(format!("{text} (has the server reached its maxclients?)"))
-            }
+            Some(ConnectionReset | UnexpectedEof | BrokenPipe) => Self::unavailable(format!(
+                "{text} (does the server want TLS, rediss://? Or has it reached its maxclients?)"
+            )),
             _ => Self::from(error),
         }
+    }
+}
+
+impl From<Fault> for StoreError {
+    fn from(fault: Fault) -> Self {
+        fault.error
     }
 }
 
@@ -98,6 +128,21 @@ const CANNOT_SERVE: [&str; 12] = [
     "UNBLOCKED",
 ];
 
+/// Codes with which a server says that it has not begun with a script.
+const NOT_BEGUN: [&str; 11] = [
+    "LOADING",
+    "BUSY",
+    "READONLY",
+    "MASTERDOWN",
+    "CLUSTERDOWN",
+    "TRYAGAIN",
+    "MOVED",
+    "ASK",
+    "NOREPLICAS",
+    "NOAUTH",
+    "NOSCRIPT",
+];
+
 /// Those of them that mean: another server is the one to ask.
 const WRONG_SERVER: [&str; 3] = ["READONLY", "NOREPLICAS", "UNBLOCKED"];
 
@@ -110,27 +155,21 @@ impl From<RedisError> for Fault {
             to: to.to_owned(),
             ask: code == "ASK",
         });
-        match error.kind() {
+        let unavailable = match error.kind() {
             // Parse: a reply that was cut off. Whether the script ran is not known.
-            ErrorKind::Io
-            | ErrorKind::Parse
-            | ErrorKind::ClusterConnectionNotFound
-            | ErrorKind::MasterNameNotFoundBySentinel
-            | ErrorKind::NoValidReplicasFoundBySentinel => Self::unavailable(text),
-            _ if CANNOT_SERVE.contains(&code) => Self {
-                error: StoreError::Unavailable(text),
-                discard: WRONG_SERVER.contains(&code),
-                wrong_server: WRONG_SERVER.contains(&code),
-                no_script: false,
-                redirect,
-            },
-            kind => Self {
-                error: StoreError::Backend(text),
-                discard: false,
-                wrong_server: false,
-                no_script: kind == ErrorKind::Server(ServerErrorKind::NoScript),
-                redirect: None,
-            },
+            ErrorKind::Io | ErrorKind::Parse => return Self::unavailable(text),
+            _ => CANNOT_SERVE.contains(&code),
+        };
+        let error_is = if unavailable { StoreError::Unavailable } else { StoreError::Backend };
+        let wrong_server = WRONG_SERVER.contains(&code);
+        Self {
+            sent: !NOT_BEGUN.contains(&code),
+            forbidden: text.contains("NOPERM"),
+            discard: wrong_server,
+            wrong_server,
+            no_script: error.kind() == ErrorKind::Server(ServerErrorKind::NoScript),
+            redirect,
+            ..Self::refused(error_is(text))
         }
     }
 }
@@ -149,7 +188,7 @@ fn describe(error: &RedisError) -> String {
     };
     let text = said.replace(['\r', '\n'], " ");
     match error.code() {
-        _ if error.is_timeout() => "no answer in time".to_owned(),
+        _ if error.is_timeout() => NO_ANSWER.to_owned(),
         _ if error.kind() == ErrorKind::AuthenticationFailed => {
             "the server refuses user and password (WRONGPASS), or has none (check user and password)".to_owned()
         }

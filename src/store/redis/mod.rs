@@ -296,7 +296,8 @@ impl Inner {
         }
         let mut pauses = Pauses::within(self.budget);
         while let Err(fault) = durable::check(&self.link, durability).await {
-            pauses.before_repeat(fault).await?;
+            let given_up = pauses.before_repeat(fault).await;
+            given_up.map_err(|fault| fault.error.nothing_written())?;
         }
         // One more than the generation: zero is never asked.
         self.synced.store(self.link.generation() + 1, Ordering::Relaxed);

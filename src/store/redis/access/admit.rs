@@ -137,7 +137,7 @@ impl Inner {
 
     /// The server's own refusal does not say for whom and what for.
     fn say_who(&self, roles: &[Role], mut fault: Fault) -> Fault {
-        let forbidden = fault.is_forbidden();
+        let forbidden = fault.forbidden;
         if let (true, StoreError::Backend(why), [role, ..]) = (forbidden, &mut fault.error, roles) {
             *why = format!("{why} (user {}, a {role}); {}", self.user, what_to_do(role));
         }
@@ -161,7 +161,7 @@ impl Inner {
 }
 
 fn what_to_do(role: &Role) -> String {
-    format!("nothing was written; `sprag acl {role}` prints the rules for it")
+    format!("`sprag acl {role}` prints the rules for it")
 }
 
 fn backend(why: String) -> Fault {

@@ -14,6 +14,7 @@ pub(super) struct Facts {
     valkey: Option<String>,
     policy: Option<String>,
     cluster: Option<bool>,
+    sentinel: bool,
     appends: Option<bool>,
 }
 
@@ -28,6 +29,7 @@ impl Facts {
             valkey: text("valkey_version"),
             policy: text("maxmemory_policy"),
             cluster: is("cluster_enabled"),
+            sentinel: fields.get("redis_mode") == Some(&"sentinel"),
             appends: is("aof_enabled"),
         }
     }
@@ -47,6 +49,11 @@ impl Facts {
                 return too_old("Redis", version);
             }
             _ => {}
+        }
+        if self.sentinel {
+            return Some(
+                "this is a sentinel: use redis+sentinel://host:port/master-name".to_owned(),
+            );
         }
         match self.cluster {
             Some(true) if !settings.cluster => {

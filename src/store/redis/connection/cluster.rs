@@ -184,7 +184,7 @@ impl Cluster {
         slot: Option<u16>,
         send: &(dyn Fn(Arc<Link>, bool) -> BoxFuture<'c, Result<T, Fault>> + Sync + 'c),
     ) -> Result<T, Fault> {
-        let (mut link, mut asking) = (self.link_of(slot).await?, false);
+        let (mut link, mut asking) = (self.link_of(slot).await.map_err(Fault::unsent)?, false);
         let mut redirections = 0;
         loop {
             let fault = match send(link.clone(), asking).await {
@@ -380,7 +380,7 @@ fn astray(redirect: &Redirect) -> Fault {
         "{to}: the nodes of the cluster disagree on who has slot {slot}, or it does not stop moving: see \
          CLUSTER NODES at each"
     );
-    Fault { discard: false, ..Fault::unavailable(text) }
+    Fault { discard: false, sent: false, ..Fault::unavailable(text) }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

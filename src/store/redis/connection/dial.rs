@@ -1,18 +1,21 @@
 //! How one connection to one server is opened: over TCP, TLS or a socket, by way of sentinels or not.
 
 #[cfg(feature = "sentinel")]
-use super::switch::Switch;
+use super::sentinels::Sentinels;
 use super::target::{Login, Server, Target, TlsFiles};
-use crate::model::StoreError;
+use crate::{model::StoreError, store::redis::fault::Fault};
 use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
 use redis::{
-    Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, RedisResult,
+    AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo,
+    RedisConnectionInfo,
 };
 use std::{
     fmt,
     time::{Duration, Instant},
 };
 
+/// How long a TCP connection and its greeting may take.
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// A connection that is silent for so long is asked for a sign of life.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 /// What was sent and not received for so long shows that the connection is dead.
@@ -24,12 +27,7 @@ const USER_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) enum Dialer {
     Server(Client),
     #[cfg(feature = "sentinel")]
-    Sentinel {
-        master: String,
-        client: tokio::sync::Mutex<redis::sentinel::SentinelClient>,
-        switch: Switch,
-        dialing: Dialing,
-    },
+    Sentinels(Sentinels),
 }
 
 impl fmt::Display for Dialer {
@@ -37,24 +35,28 @@ impl fmt::Display for Dialer {
         match self {
             Self::Server(client) => write!(f, "{}", client.get_connection_info().addr()),
             #[cfg(feature = "sentinel")]
-            Self::Sentinel { master, .. } => write!(f, "master {master:?} of the sentinels"),
+            Self::Sentinels(sentinels) => write!(f, "master {:?}", sentinels.master),
         }
     }
 }
 
 impl Dialer {
     /// Asks for the server to connect to.
-    pub(super) async fn client(&self) -> RedisResult<Client> {
+    pub(super) async fn client(&self) -> Result<Client, Fault> {
         match self {
             Self::Server(client) => Ok(client.clone()),
             #[cfg(feature = "sentinel")]
-            Self::Sentinel { client, switch, dialing, .. } => {
-                switch.listen();
-                if let Some(new) = switch.fresh().and_then(|server| dialing.client(&server).ok()) {
-                    return Ok(new);
-                }
-                client.lock().await.async_get_client().await
+            Self::Sentinels(sentinels) => sentinels.client().await,
+        }
+    }
+
+    pub(super) fn is_tls(&self) -> bool {
+        match self {
+            Self::Server(client) => {
+                matches!(client.get_connection_info().addr(), ConnectionAddr::TcpTls { .. })
             }
+            #[cfg(feature = "sentinel")]
+            Self::Sentinels(sentinels) => sentinels.are_tls(),
         }
     }
 
@@ -63,9 +65,16 @@ impl Dialer {
         match self {
             Self::Server(_) => None,
             #[cfg(feature = "sentinel")]
-            Self::Sentinel { switch, .. } => switch.at(),
+            Self::Sentinels(sentinels) => sentinels.switched_at(),
         }
     }
+}
+
+/// How a connection is made whose answers may take so long; none: as long as they like.
+pub(super) fn config(response: Option<Duration>) -> AsyncConnectionConfig {
+    AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(CONNECT_TIMEOUT))
+        .set_response_timeout(response)
 }
 
 /// What is the same for all servers of a target.
@@ -91,12 +100,17 @@ impl Dialing {
         Ok(Self { redis, tls })
     }
 
+    #[cfg(feature = "sentinel")]
+    pub(super) fn is_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
     /// Leads to this very server.
     pub(super) fn server(&self, server: &Server) -> Result<Dialer, StoreError> {
         self.client(server).map(Dialer::Server)
     }
 
-    fn client(&self, server: &Server) -> Result<Client, StoreError> {
+    pub(super) fn client(&self, server: &Server) -> Result<Client, StoreError> {
         let info = self.address(server).into_connection_info().map_err(|e| unusable(&e))?;
         self.open(info.set_redis_settings(self.redis.clone()).set_tcp_settings(tcp_settings()))
     }
@@ -127,50 +141,15 @@ impl Dialing {
 
     /// Leads to the master that the sentinels name.
     #[cfg(feature = "sentinel")]
-    pub(super) fn sentinel(&self, target: &Target, master: &str) -> Result<Dialer, StoreError> {
-        use redis::{
-            TlsMode,
-            sentinel::{SentinelClientBuilder, SentinelServerType},
-        };
-        let sentinels = target.servers.iter().map(|server| self.address(server));
-        let mut builder = SentinelClientBuilder::new(sentinels, master, SentinelServerType::Master)
-            .map_err(|e| unusable(&e))?
-            .set_client_to_redis_tcp_settings(tcp_settings())
-            .set_client_to_sentinel_tcp_settings(tcp_settings())
-            .set_client_to_redis_db(self.redis.db())
-            .set_client_to_redis_protocol(self.redis.protocol());
-        if let Some(user) = &target.login.user {
-            builder = builder.set_client_to_redis_username(user);
-        }
-        if let Some(password) = &target.login.password {
-            builder = builder.set_client_to_redis_password(password);
-        }
-        if let Some(user) = &target.sentinel_login.user {
-            builder = builder.set_client_to_sentinel_username(user);
-        }
-        if let Some(password) = &target.sentinel_login.password {
-            builder = builder.set_client_to_sentinel_password(password);
-        }
-        if self.tls.is_some() {
-            builder = builder.set_client_to_redis_tls_mode(TlsMode::Secure);
-            builder = builder.set_client_to_sentinel_tls_mode(TlsMode::Secure);
-        }
-        #[cfg(feature = "tls")]
-        if let Some(tls) = &self.tls {
-            builder = builder
-                .set_client_to_redis_certificates(tls.clone())
-                .set_client_to_sentinel_certificates(tls.clone());
-        }
-        let client = builder.build().map_err(|e| unusable(&e))?;
-        let said = target.servers.iter().map(|server| self.listener(target, server));
-        let switch = Switch::new(master, said.collect::<Result<_, _>>()?);
-        let dialing = self.clone();
-        Ok(Dialer::Sentinel { master: master.to_owned(), client: client.into(), switch, dialing })
+    pub(super) fn sentinels(&self, target: &Target, master: &str) -> Result<Dialer, StoreError> {
+        let sentinel = |server: &Server| Ok((server.clone(), self.sentinel(target, server)?));
+        let sentinels = target.servers.iter().map(sentinel).collect::<Result<_, StoreError>>()?;
+        Ok(Dialer::Sentinels(Sentinels::new(master, sentinels, self.clone())))
     }
 
     /// Leads to a sentinel.
     #[cfg(feature = "sentinel")]
-    fn listener(&self, target: &Target, server: &Server) -> Result<Client, StoreError> {
+    fn sentinel(&self, target: &Target, server: &Server) -> Result<Client, StoreError> {
         let info = self.address(server).into_connection_info().map_err(|e| unusable(&e))?;
         let login = logged_in(&target.sentinel_login);
         self.open(info.set_redis_settings(login).set_tcp_settings(tcp_settings()))

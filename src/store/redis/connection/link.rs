@@ -3,14 +3,17 @@
 
 use super::{
     checks::{self, Facts},
-    dial::Dialer,
+    dial::{CONNECT_TIMEOUT, Dialer, config},
     gate::Gate,
     pool::{self, Pool},
 };
-use crate::store::redis::fault::Fault;
+use crate::{
+    model::StoreError,
+    store::redis::fault::{Fault, NO_ANSWER},
+};
 use futures_util::FutureExt;
 use redis::{
-    AsyncConnectionConfig, Cmd, RedisResult, Value,
+    Cmd, RedisResult, Value,
     aio::{MultiplexedConnection, PubSub},
 };
 use std::{
@@ -22,8 +25,6 @@ use std::{
 };
 use tokio::time::timeout;
 
-/// How long a TCP connection and its greeting may take.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// A blocked wait that is so much over its time hangs on a dead connection.
 pub(crate) const WATCHDOG: Duration = Duration::from_secs(2);
 
@@ -81,31 +82,39 @@ impl Way {
         &self,
         response: Option<Duration>,
     ) -> Result<MultiplexedConnection, Fault> {
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(CONNECT_TIMEOUT))
-            .set_response_timeout(response);
+        let config = config(response);
         self.through_gate(async {
             let client = self.dialer.client().await?;
-            client.get_multiplexed_async_connection_with_config(&config).await
+            let made = client.get_multiplexed_async_connection_with_config(&config).await;
+            made.map_err(Fault::while_connecting)
         })
         .await
     }
 
     async fn pubsub(&self) -> Result<PubSub, Fault> {
-        self.through_gate(async { self.dialer.client().await?.get_async_pubsub().await }).await
+        self.through_gate(async {
+            let client = self.dialer.client().await?;
+            client.get_async_pubsub().await.map_err(Fault::while_connecting)
+        })
+        .await
     }
 
     async fn through_gate<T>(
         &self,
-        connecting: impl Future<Output = RedisResult<T>>,
+        connecting: impl Future<Output = Result<T, Fault>>,
     ) -> Result<T, Fault> {
         let _one_at_a_time = self.dialing.lock().await;
         self.gate.pass()?;
         // The greeting of a connection without response timeout must not hang either.
         let made = match timeout(2 * CONNECT_TIMEOUT, connecting).await {
-            Ok(made) => made.map_err(Fault::while_connecting),
+            Ok(made) => made,
             Err(_) => Err(Fault::unavailable("no answer in time while connecting")),
         };
+        let hint = if self.dialer.is_tls() { " (does it speak TLS on this port?)" } else { "" };
+        let made = made.map_err(|fault| match &fault.error {
+            StoreError::Unavailable(why) if why.starts_with(NO_ANSWER) => fault.hinted(hint),
+            _ => fault,
+        });
         made.map_err(|fault| self.failed(fault))
     }
 
@@ -299,6 +308,10 @@ impl Link {
     }
 
     async fn commands(&self) -> Result<(MultiplexedConnection, u64), Fault> {
+        self.connected().await.map_err(Fault::unsent)
+    }
+
+    async fn connected(&self) -> Result<(MultiplexedConnection, u64), Fault> {
         // Held while connecting: of many who ask at once each learns what came of the try before.
         let mut shared = self.commands.lock().await;
         let switched_at = self.way.switched_at();

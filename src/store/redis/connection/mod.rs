@@ -2,7 +2,7 @@
 //!
 //! `target` reads the URL, `dial` opens a connection, `gate` says when not to, `checks` look at the
 //! server, `link` has the connections to one server, `pool` those for work that would hold up others,
-//! `cluster` finds the node of a key, `switch` hears of another master.
+//! `cluster` finds the node of a key, `sentinels` ask for the master, `switch` hears of another.
 
 mod checks;
 #[cfg(feature = "cluster")]
@@ -11,6 +11,8 @@ mod dial;
 mod gate;
 mod link;
 mod pool;
+#[cfg(feature = "sentinel")]
+mod sentinels;
 #[cfg(feature = "sentinel")]
 mod switch;
 mod target;
@@ -78,7 +80,7 @@ impl Connections {
         let to = match &target.topology {
             Topology::Single => one(dialing.server(&target.servers[0])?),
             #[cfg(feature = "sentinel")]
-            Topology::Sentinel(master) => one(dialing.sentinel(target, master)?),
+            Topology::Sentinel(master) => one(dialing.sentinels(target, master)?),
             #[cfg(feature = "cluster")]
             Topology::Cluster => {
                 To::Cluster(cluster::Cluster::new(dialing, &target.servers, settings.clone())?)

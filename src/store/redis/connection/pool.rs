@@ -98,7 +98,7 @@ pub(super) async fn send(
     cmds: &[Cmd],
     within: Duration,
 ) -> Result<Vec<RedisResult<Value>>, Fault> {
-    let connection = pool.get().await.map_err(|error| no_connection(pool, error))?;
+    let connection = pool.get().await.map_err(|error| no_connection(pool, error).unsent())?;
     let mut sender = connection.clone();
     let in_flight = InFlight(Some(connection));
     let mut pipe = redis::pipe();

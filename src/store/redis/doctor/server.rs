@@ -75,7 +75,7 @@ impl Inner {
             Ok(None) => return Ok(None),
             Err(fault) if fault.may_pass() => return Err(fault.error),
             // Not even a script may be called.
-            Err(fault) if fault.is_forbidden() => {
+            Err(fault) if fault.forbidden => {
                 let lack = |role| (role, vec!["EVALSHA or SCRIPT LOAD".to_owned()]);
                 return Ok(Some(Role::ALL.map(lack).into()));
             }
