@@ -246,6 +246,18 @@ impl Object {
     }
 }
 
+/// If no queue could be looked at since none answered, that is the store's state.
+pub(crate) fn unless_all_are_away(
+    seen: usize,
+    damaged: &[(QueueName, StoreError)],
+) -> Result<(), Failure> {
+    let away = |(_, error): &(_, _)| matches!(error, StoreError::Unavailable(_));
+    match damaged.first() {
+        Some((_, error)) if seen == 0 && damaged.iter().all(away) => Err(error.clone().into()),
+        _ => Ok(()),
+    }
+}
+
 /// Says what is wrong with each queue that could not be looked at; the others were shown.
 pub(crate) fn damaged(queues: &[(QueueName, StoreError)], json: bool) -> ExitCode {
     for (queue, error) in queues {

@@ -90,13 +90,18 @@ pub(crate) async fn quarantine(global: &Global, verb: Verb) -> Result<ExitCode, 
 /// Of all queues. One that is damaged hides no other.
 async fn list(global: &Global, inspector: &Inspector) -> Result<ExitCode, Failure> {
     let (mut listed, mut damaged) = (Vec::new(), Vec::new());
-    for (queue, _) in inspector.each_queue().await? {
-        match inspector.quarantines(&queue).await {
+    for (queue, found) in inspector.each_queue().await? {
+        let listing = match found {
+            // It was repeated, in vain, with those of all others.
+            Err(error @ StoreError::Unavailable(_)) => Err(error),
+            _ => inspector.quarantines(&queue).await,
+        };
+        match listing {
             Ok(entries) => listed.push((queue, entries)),
-            Err(error @ StoreError::Unavailable(_)) => return Err(error.into()),
             Err(error) => damaged.push((queue, error)),
         }
     }
+    fail::unless_all_are_away(listed.len(), &damaged)?;
     tell(global, &listed)?;
     Ok(fail::damaged(&damaged, global.json))
 }

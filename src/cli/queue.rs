@@ -174,7 +174,8 @@ async fn stats(
     out::table(header, days.into_iter().map(row).collect())
 }
 
-/// All that can be told; then of each that cannot, why. One that is damaged hides no other.
+/// All that can be told; then of each that cannot, why. One that is damaged, or at a cluster's node that
+/// is away, hides no other.
 fn list(
     global: &Global,
     queues: Vec<(QueueName, Result<QueueInfo, StoreError>)>,
@@ -183,11 +184,10 @@ fn list(
     for (queue, found) in queues {
         match found {
             Ok(info) => infos.push(info),
-            // The store's state, not the queue's.
-            Err(error @ StoreError::Unavailable(_)) => return Err(error.into()),
             Err(error) => damaged.push((queue, error)),
         }
     }
+    fail::unless_all_are_away(infos.len(), &damaged)?;
     if global.json {
         infos.iter().try_for_each(out::object)?;
     } else if infos.is_empty() && damaged.is_empty() {

@@ -125,7 +125,8 @@ impl Enqueue {
     /// Answers only when so many replicas have the job, waiting for them as long as the timeout says;
     /// see [`Durability::replicas`]. `Unavailable` if they do not have it in time: the job is enqueued,
     /// but may be lost with its server. The same enqueue with its [`id`](Enqueue::id) is safe, and waits
-    /// again.
+    /// again. A job that holds the [`unique_key`](Enqueue::unique_key) is waited for in the same way before
+    /// it is told of as [`Duplicate`](crate::StoreError::Duplicate).
     ///
     /// ```
     /// # #[derive(serde::Serialize, serde::Deserialize)] struct Charge { cents: u64 }

@@ -61,8 +61,8 @@ pub enum StoreError {
 
 /// How the texts of calls end that were certainly not applied.
 const NOTHING_WRITTEN: &str = "; nothing was written";
-/// How those begin that were applied, and then not found to be as durable as was asked.
-const WRITTEN: &str = "written, but ";
+/// How those end that were applied, and then not found to be as durable as was asked.
+const AGAIN: &str = "; the same call again is safe";
 
 impl StoreError {
     /// Says that the call was certainly not applied.
@@ -70,17 +70,16 @@ impl StoreError {
         self.with_text(|text| format!("{text}{NOTHING_WRITTEN}"))
     }
 
-    /// Says that the call was applied, and what is not as it was to be.
-    pub(crate) fn written_but(self) -> Self {
-        self.with_text(|text| format!("{WRITTEN}{text}"))
+    /// Says what there is, though not as it was to be.
+    pub(crate) fn although(self, what: &str) -> Self {
+        self.with_text(|text| format!("{what}, but {text}{AGAIN}"))
     }
 
     /// Adds to an `Unavailable` or `Backend` of an enqueue what is known of these jobs, `job 7`.
     pub(crate) fn of_enqueue(self, jobs: &str) -> Self {
-        self.with_text(|text| match () {
-            () if text.ends_with(NOTHING_WRITTEN) => text,
-            () if text.starts_with(WRITTEN) => format!("{text}; {jobs} has been enqueued"),
-            () => format!("{text}; {jobs} may have been enqueued"),
+        self.with_text(|text| match text.ends_with(NOTHING_WRITTEN) || text.ends_with(AGAIN) {
+            true => text,
+            false => format!("{text}; {jobs} may have been enqueued"),
         })
     }
 

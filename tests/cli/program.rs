@@ -105,6 +105,12 @@ impl Ran {
     }
 
     /// The one object on stderr.
+    /// Each error that it told of.
+    #[allow(dead_code, reason = "shared by two suites")]
+    pub(crate) fn errors(&self) -> Vec<Value> {
+        self.stderr.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
+    }
+
     pub(crate) fn error(&self) -> Value {
         serde_json::from_str(&self.stderr).expect(&self.stderr)
     }

@@ -4,7 +4,7 @@ use crate::{
     pair::{Pair, makes},
     world::{existing, hasty, is_there, ms, note, says, unavailable},
 };
-use sprag::{Envelope, Kind, QueueName, StoreError, Unique, store::Durability};
+use sprag::{Envelope, Kind, OrJoin, QueueName, StoreError, Unique, store::Durability};
 use std::time::Instant;
 
 fn envelope(id: &str) -> Envelope {
@@ -39,7 +39,8 @@ async fn without_a_replica_it_is_told_so_in_time_and_the_job_is_there() {
     let started = Instant::now();
     let text = unavailable(enqueue().await);
     assert!((ms(200)..ms(2_000)).contains(&started.elapsed()), "{:?}", started.elapsed());
-    says(&text, &["order-7", "0 of 1 replicas", "200ms"]);
+    says(&text, &["job order-7 is enqueued, but 0 of 1 replicas", "200ms", "again is safe"]);
+    assert!(!text.contains("may have been"), "{text}");
     assert!(is_there(&client, "order-7").await);
     // Again: it waits again.
     let started = Instant::now();
@@ -74,6 +75,22 @@ async fn a_replica_that_hangs_has_nothing() {
     }
 }
 
+/// Who joins another job would rely on that one.
+#[tokio::test]
+async fn a_job_that_is_joined_is_as_durable_as_is_asked() {
+    let pair = Pair::start().await;
+    pair.part().await;
+    let client = hasty(&pair.master.url());
+    client.enqueue(note(1)).id("a").unique_key("k").await.expect("admitted");
+    let joining = |within| client.enqueue(note(2)).unique(Unique::key("k")).replicas(1, within);
+    let text = unavailable(joining(ms(100)).await.or_join());
+    says(&text, &["job a holds the unique key, but 0 of 1 replicas have it", "again is safe"]);
+    assert!(!text.contains("may have been"), "{text}");
+    pair.join().await;
+    let joined = joining(ms(10_000)).await;
+    assert!(matches!(joined, Err(StoreError::Duplicate { .. })), "{joined:?}");
+}
+
 #[tokio::test]
 async fn what_is_refused_is_refused_however_far_the_replica_is() {
     let pair = Pair::start().await;
@@ -81,8 +98,6 @@ async fn what_is_refused_is_refused_however_far_the_replica_is() {
     let client = hasty(&pair.master.url());
     client.enqueue(note(1)).id("a").unique_key("k").await.expect("admitted");
     let durable = || client.enqueue(note(2)).replicas(1, ms(100));
-    let duplicate = durable().unique(Unique::key("k")).await;
-    assert!(matches!(duplicate, Err(StoreError::Duplicate { .. })), "{duplicate:?}");
     let conflict = durable().id("a").await;
     assert!(matches!(conflict, Err(StoreError::IdConflict { .. })), "{conflict:?}");
     client.inspector().limit("default", Some(1)).await.expect("set");

@@ -100,3 +100,84 @@ async fn a_cluster_is_looked_at_master_by_master() {
     let ran = sprag(&["doctor"]);
     assert!(ports.iter().all(|port| ran.stdout.contains(port)), "{ran:?}");
 }
+
+/// A node that is away hides neither the queues of the others nor what they say of themselves.
+#[tokio::test]
+async fn of_a_cluster_with_a_node_that_is_away_the_others_are_looked_at() {
+    let setup = Cluster::setup(3, 0).args(["--cluster-require-full-coverage", "no"]);
+    let mut cluster = setup.start().await;
+    let list = cluster.node_of_key("sprag:queues").await;
+    let away = (list + 1) % 3;
+    let url = cluster.url();
+    let sprag = |args: &[&str]| run(command().args(["--url", &url]).args(args));
+    let (mut lost, mut seen) = (BTreeSet::new(), BTreeSet::new());
+    for queue in (0..8).map(|i| format!("q{i}")) {
+        let ran = sprag(&["enqueue", &queue, "kind", "1"]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        let node = cluster.node_of_key(&format!("sprag:{{{queue}}}:meta")).await;
+        let place = if node == away { &mut lost } else { &mut seen };
+        place.insert(queue);
+    }
+    assert!(!lost.is_empty() && !seen.is_empty(), "{lost:?} {seen:?}");
+    cluster.kill(away);
+    let ran = sprag(&["--json", "doctor"]);
+    let findings = ran.objects();
+    let of = |check: &str, field: &str| -> BTreeSet<_> {
+        let these = findings.iter().filter(|finding| finding["check"] == check);
+        these.map(|finding| finding[field].as_str().unwrap_or("-").to_owned()).collect()
+    };
+    let port = |node: usize| format!("127.0.0.1:{}", cluster.nodes[node].server.port());
+    assert_eq!(of("failed", "queue"), lost, "{ran:?}");
+    assert_eq!(of("node_away", "id"), [port(away)].into(), "{ran:?}");
+    let others: BTreeSet<_> = (0..3).filter(|node| *node != away).map(port).collect();
+    assert_eq!(of("no_persistence", "id"), others, "{ran:?}");
+    assert_eq!(ran.code, 1);
+    let name = seen.first().expect("some");
+    let ran = sprag(&["--quiet", "doctor", name]);
+    assert!(ran.stdout.contains("node_away") && !ran.stdout.contains("failed"), "{ran:?}");
+    for noun in ["queue", "quarantine"] {
+        let ran = sprag(&["--json", noun, "list"]);
+        let told: BTreeSet<_> = ran.errors().iter().map(|one| text_of(one, "queue")).collect();
+        assert_eq!((ran.code, told), (9, lost.clone()), "{ran:?}");
+        if noun == "queue" {
+            let shown: BTreeSet<_> =
+                ran.objects().iter().map(|one| text_of(one, "queue")).collect();
+            assert_eq!(shown, seen, "{ran:?}");
+        }
+    }
+}
+
+fn text_of(object: &serde_json::Value, field: &str) -> String {
+    object[field].as_str().unwrap_or_default().to_owned()
+}
+
+/// A user whose rules are for one queue only.
+#[tokio::test]
+async fn rights_for_one_queue_are_judged_by_that_queue_and_what_may_not_be_seen_is_told() {
+    let sprag = Program::start().await;
+    sprag.object(&["enqueue", "mail", "kind", "1"]);
+    sprag.object(&["enqueue", "other", "kind", "1"]);
+    let user = async |name: &str, keys: &[&str]| {
+        let mut user = redis::cmd("ACL");
+        user.arg(&["SETUSER", name, "on", ">p", "~sprag:{mail}:*", "&sprag:*", "+@all"]).arg(keys);
+        user.query_async::<()>(&mut sprag.server.connection().await).await.expect("set");
+        format!("{}?user={name}&pass=p", sprag.server.url())
+    };
+    let url = user("u", &["~sprag:queues", "~sprag:workers", "~sprag:schema"]).await;
+    let ran = sprag.run(&["--json", "--url", &url, "doctor", "mail"]);
+    assert!(
+        checks(&ran).is_disjoint(&["acl", "failed", "lists"].map(str::to_owned).into()),
+        "{ran:?}"
+    );
+    let ran = sprag.run(&["--json", "--url", &url, "doctor"]);
+    let failed: Vec<_> = ran.objects().into_iter().filter(|one| one["check"] == "failed").collect();
+    assert!(failed.len() == 1 && failed[0]["queue"] == "other", "{ran:?}");
+
+    let url = user("v", &[]).await;
+    let ran = sprag.run(&["--json", "--url", &url, "doctor"]);
+    assert!(checks(&ran).is_superset(&["acl", "lists"].map(str::to_owned).into()), "{ran:?}");
+    let ran = sprag.run(&["--json", "--url", &url, "queue", "list"]);
+    let message = text_of(&ran.error(), "message");
+    let hint = "(user v; `sprag acl operator` prints";
+    assert!(message.contains("NOPERM") && message.contains(hint), "{ran:?}");
+}

@@ -98,15 +98,16 @@ async fn page(jobs: &mut Jobs) -> Result<Vec<Listed>, StoreError> {
 }
 
 async fn queues(inspector: &Inspector) -> Result<Data, StoreError> {
-    let mut queues = Vec::new();
-    for (queue, info) in inspector.each_queue().await? {
-        match info {
-            // The store's state, not the queue's.
-            Err(error @ StoreError::Unavailable(_)) => return Err(error),
-            info => queues.push((queue, info.map_err(|error| told(&error)))),
+    let found = inspector.each_queue().await?;
+    let away = |(_, info): &(_, Result<_, _>)| matches!(info, Err(StoreError::Unavailable(_)));
+    // If none answers that is the store's state, not a queue's.
+    match found.first() {
+        Some((_, Err(error))) if found.iter().all(away) => Err(error.clone()),
+        _ => {
+            let shown = |(queue, info): (_, Result<_, _>)| (queue, info.map_err(|e| told(&e)));
+            Ok(Data::Queues(found.into_iter().map(shown).collect()))
         }
     }
-    Ok(Data::Queues(queues))
 }
 
 /// What an operator does.

@@ -189,6 +189,12 @@ impl Inner {
         loop {
             match self.send_plain(cmd).await {
                 Ok(answer) => return Ok(answer),
+                Err(fault) if fault.forbidden => {
+                    let user = &self.user;
+                    let hint =
+                        format!(" (user {user}; `sprag acl operator` prints the rules of who may)");
+                    return Err(fault.hinted(&hint).error);
+                }
                 Err(fault) => pauses.before_repeat(fault).await?,
             }
         }

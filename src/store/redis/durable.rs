@@ -61,7 +61,7 @@ pub(super) async fn send(
     if durability.fsync {
         shortfall = shortfall.or(synced(answers.next(), durability).err());
     }
-    Ok(Reply { answer, shortfall: shortfall.map(StoreError::written_but) })
+    Ok(Reply { answer, shortfall })
 }
 
 fn replicated(

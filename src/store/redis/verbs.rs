@@ -75,6 +75,23 @@ fn all_in_bounds<J>(jobs: &[J]) -> Vec<Result<(), StoreError>> {
     jobs.iter().map(|_| Ok(())).collect()
 }
 
+/// Of what is there, and not as durable as was asked: the job itself, or the one that holds its unique
+/// key. What was refused otherwise is refused, however durable.
+fn durable(
+    outcome: Result<Enqueued, StoreError>,
+    shortfall: Option<&StoreError>,
+) -> Result<Enqueued, StoreError> {
+    let Some(shortfall) = shortfall else { return outcome };
+    let there = match &outcome {
+        Ok(Enqueued { id, .. }) => format!("job {id} is enqueued"),
+        Err(StoreError::Duplicate { existing_id, .. }) => {
+            format!("job {existing_id} holds the unique key")
+        }
+        Err(_) => return outcome,
+    };
+    Err(shortfall.clone().although(&there))
+}
+
 #[async_trait::async_trait]
 impl Store for RedisStore {
     async fn enqueue(
@@ -86,9 +103,7 @@ impl Store for RedisStore {
             let Reply { answer, shortfall } = self.0.admit(queue, &jobs, "each", self.1).await?;
             let ids: Vec<_> = jobs.iter().map(|job| &job.id).collect();
             let decide = |line: &decode::Line<'_>, id: &JobId| {
-                let enqueued = decode::enqueued(queue, line, id)?;
-                // What was refused is refused, however durable.
-                shortfall.clone().map_or(Ok(enqueued), Err)
+                durable(decode::enqueued(queue, line, id), shortfall.as_ref())
             };
             whole(decode::outcomes(&decode::lines(&answer)?, &ids, decide)?, ids.len())
         })
@@ -119,7 +134,7 @@ impl Store for RedisStore {
         let ids: Vec<_> = jobs.iter().map(|job| &job.id).collect();
         let decide = |line: &decode::Line<'_>, id: &JobId| decode::enqueued(queue, line, id);
         let outcomes = whole(decode::outcomes(&lines, &ids, decide)?, ids.len())?;
-        shortfall.map_or(Ok(()), Err)?;
+        shortfall.map_or(Ok(()), |error| Err(error.although("the jobs are enqueued")))?;
         Ok(outcomes.into_iter().collect::<Result<_, _>>()?)
     }
 

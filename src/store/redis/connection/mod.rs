@@ -109,7 +109,6 @@ impl Connections {
     }
 
     /// Whether the queues may be at several servers.
-    #[cfg(feature = "cluster")]
     pub(super) fn is_cluster(&self) -> bool {
         self.settings.cluster
     }

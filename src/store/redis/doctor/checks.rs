@@ -60,8 +60,10 @@ checks! {
     "list_member" Warn true "a name that no queue can have is on the list of queues; it is passed over" "run sprag doctor --repair to take it out";
     "workers_type" Fail false "the list of workers is something else than a hash: workers are not seen and cannot be asked to stop" "look at who wrote it; move it away with RENAME: workers list themselves again with their next beat";
     "worker_entry" Warn false "an entry of the list of workers that nobody can read; it is passed over" "if no newer sprag wrote it, HDEL it from the list of workers";
+    "lists" Fail false "a list of the namespace, or the keys of a node, could not be read: queues or workers may be missing here" "see the message: a node that is away (CLUSTER NODES), or commands that the user may not run (sprag acl operator)";
     "not_there" Note true "a queue is on the list of queues and has no keys" REPAIR;
     // The server.
+    "node_away" Fail false "queues whose slots this node has stand still: enqueues fail, and what waits there waits" "see CLUSTER NODES: bring the node back, or promote a replica of it";
     "info_refused" Warn false "nothing is known of the server's version, memory, persistence, replicas and clients" "ACL SETUSER: +info; or look at INFO yourself";
     "config_refused" Note false "how many clients and replicas the server asks for is not known, and snapshots are only guessed" "ACL SETUSER: +config|get; or look at CONFIG GET maxclients, min-replicas-to-write and save yourself";
     "slowlog_refused" Note false "whether scripts took long is not known" "ACL SETUSER: +slowlog|get; or look at SLOWLOG GET yourself";

@@ -15,7 +15,10 @@ use super::call::Pauses;
 use super::{Inner, RedisStore};
 use crate::model::{QueueName, StoreError};
 use serde::Serialize;
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -101,18 +104,21 @@ pub struct Examined {
 /// Looks for what is wrong. Of queues at work as well: it tells only of what holds at one moment.
 ///
 /// # Errors
-/// Every method: `Unavailable` or `Backend` if the server did not answer as it should.
+/// Every method: `Unavailable` if the server is away, or no node of a cluster answers. What else cannot be
+/// looked at is a finding.
 #[derive(Debug)]
 pub struct Doctor {
     inner: Arc<Inner>,
     /// Pending jobs whose records cannot be read, with their headers: mended at the next look, when
     /// their entries are met.
     undecodable: HashMap<QueueName, HashMap<Vec<u8>, Vec<u8>>>,
+    /// Nodes of a cluster that did not answer.
+    away: BTreeSet<String>,
 }
 
 impl RedisStore {
     /// What looks for what is wrong, and mends it if told to.
     pub fn doctor(&self) -> Doctor {
-        Doctor { inner: self.0.clone(), undecodable: HashMap::new() }
+        Doctor { inner: self.0.clone(), undecodable: HashMap::new(), away: BTreeSet::new() }
     }
 }

@@ -496,12 +496,7 @@ impl Doctor {
                 |one: &&mut Finding| one.check == "open" && one.message.contains(&fingerprint);
             findings.iter_mut().filter(moved).for_each(|one| one.repaired = true);
         }
-        match failed {
-            // The server's state, not the queue's.
-            Some(error @ StoreError::Unavailable(_)) => return Err(error),
-            Some(error) => findings.push(Finding::of(queue, "failed", error.to_string())),
-            None => {}
-        }
+        findings.extend(self.or_told(Some(queue), failed.map_or(Ok(()), Err))?.err());
         Ok(Examined { findings, jobs: sizes.get("jobs").copied().unwrap_or(0) })
     }
 }

@@ -8,6 +8,7 @@ use crate::{
         redis::{Inner, keys},
     },
 };
+use futures_util::future::join_all;
 use redis::{Cmd, FromRedisValue, from_redis_value};
 use std::collections::BTreeSet;
 
@@ -98,46 +99,87 @@ impl Doctor {
     /// # Errors
     /// See [`Doctor`].
     pub async fn queues(
-        &self,
+        &mut self,
         named: &[QueueName],
         mend: bool,
     ) -> Result<(Vec<QueueName>, Vec<Finding>), StoreError> {
-        let mut findings = self.inner.worker_faults().await?;
+        let (workers, list) =
+            tokio::join!(self.inner.worker_faults(), self.inner.list_faults(mend));
+        let mut findings = self.or_told(None, workers)?.unwrap_or_else(|told| vec![told]);
         let mut queues: BTreeSet<QueueName> = named.iter().cloned().collect();
-        let list = self.inner.list_faults(mend).await?;
-        let is_list = list.is_some();
-        match list {
-            Some(members) => findings.extend(members),
-            None => {
+        let mut is_list = false;
+        match self.or_told(None, list)? {
+            Ok(Some(members)) => {
+                is_list = true;
+                findings.extend(members);
+            }
+            Ok(None) => {
                 let name = keys::queues(&self.inner.namespace);
                 findings.push(Finding::new("list_type", format!("{name} is no set")));
             }
+            Err(told) => findings.push(told),
         }
         if named.is_empty() {
-            for (_, server) in self.inner.by_server().await? {
-                queues.extend(server.made_queues().await?);
+            let servers = self.inner.by_server().await?;
+            let made = join_all(servers.iter().map(|(_, server)| server.made_queues())).await;
+            for ((name, _), made) in servers.iter().zip(made) {
+                match self.or_told(None, made)? {
+                    Ok(made) => queues.extend(made),
+                    Err(told) => {
+                        self.away.extend(name.clone());
+                        findings.push(Finding { id: name.clone(), ..told });
+                    }
+                }
             }
             if is_list {
                 queues.extend(RedisStore(self.inner.clone(), None).queues().await?);
             }
         }
-        let mut suspects = Vec::new();
-        for queue in &queues {
-            let made = self.inner.is_made(queue).await?;
-            let listed = if is_list { self.inner.is_listed(queue).await? } else { made };
-            if !named.is_empty() && !listed && !made {
-                return Err(StoreError::NotFound(format!("queue {queue}")));
+        let there = join_all(queues.iter().map(|queue| self.is_there(queue, is_list))).await;
+        let (mut suspects, mut seen) = (Vec::new(), Vec::new());
+        for (queue, there) in queues.into_iter().zip(there) {
+            match self.or_told(Some(&queue), there)? {
+                Ok((false, false)) if !named.is_empty() => {
+                    return Err(StoreError::NotFound(format!("queue {queue}")));
+                }
+                Ok((listed, made)) => {
+                    suspects.extend((listed != made).then(|| queue.clone()));
+                    seen.push(queue);
+                }
+                Err(told) => findings.push(told),
             }
-            suspects.extend((listed != made).then_some(queue));
         }
         if !suspects.is_empty() {
             // Who makes or deletes a queue does so in two steps.
             tokio::time::sleep(PATIENCE).await;
         }
-        for queue in suspects {
+        for queue in &suspects {
             findings.extend(self.listing(queue, mend).await?);
         }
-        Ok((queues.into_iter().collect(), findings))
+        Ok((seen, findings))
+    }
+
+    /// Whether a queue is listed, as far as the list can be read, and whether it has keys.
+    async fn is_there(&self, queue: &QueueName, is_list: bool) -> Result<(bool, bool), StoreError> {
+        let made = self.inner.is_made(queue).await?;
+        Ok((if is_list { self.inner.is_listed(queue).await? } else { made }, made))
+    }
+
+    /// What could not be looked at is a finding, and stops nothing else; but a server that is away, where
+    /// it is the only one, is the caller's error.
+    pub(super) fn or_told<T>(
+        &self,
+        queue: Option<&QueueName>,
+        found: Result<T, StoreError>,
+    ) -> Result<Result<T, Finding>, StoreError> {
+        match found {
+            Ok(found) => Ok(Ok(found)),
+            Err(error @ StoreError::Unavailable(_)) if !self.inner.link.is_cluster() => Err(error),
+            Err(error) => Ok(Err(match queue {
+                Some(queue) => Finding::of(queue, "failed", error.to_string()),
+                None => Finding::new("lists", error.to_string()),
+            })),
+        }
     }
 
     async fn listing(&self, queue: &QueueName, mend: bool) -> Result<Option<Finding>, StoreError> {

@@ -69,8 +69,11 @@ impl Inner {
     }
 
     /// Of each role what the user may not run; none: the server does not tell.
-    async fn lacking(&self) -> Result<Option<Vec<(Role, Vec<String>)>>, StoreError> {
-        let refused = match self.refused(&Role::ALL, &QueueName::new("doctor")?).await {
+    async fn lacking(
+        &self,
+        queue: &QueueName,
+    ) -> Result<Option<Vec<(Role, Vec<String>)>>, StoreError> {
+        let refused = match self.refused(&Role::ALL, queue).await {
             Ok(Some(refused)) => refused,
             Ok(None) => return Ok(None),
             Err(fault) if fault.may_pass() => return Err(fault.error),
@@ -130,10 +133,31 @@ impl Doctor {
     /// See [`Doctor`].
     pub async fn server(&self, queues: &[(QueueName, u64)]) -> Result<Vec<Finding>, StoreError> {
         let queues: Vec<_> = queues.iter().map(|(name, jobs)| (name.to_string(), *jobs)).collect();
-        let lacking = self.inner.lacking().await?;
+        // Rights may be for some queues only.
+        let asked = queues.first().map(|(name, _)| QueueName::new(name)).transpose()?;
+        let asked = asked.map_or_else(|| QueueName::new("doctor"), Ok)?;
         let mut findings = Vec::new();
+        let lacking = match self.or_told(None, self.inner.lacking(&asked).await)? {
+            Ok(lacking) => lacking,
+            Err(told) => {
+                findings.push(told);
+                None
+            }
+        };
         for (name, server) in self.inner.by_server().await? {
-            let mut facts = server.facts().await?;
+            let away =
+                |error: String| Finding { id: name.clone(), ..Finding::new("node_away", error) };
+            if name.as_ref().is_some_and(|name| self.away.contains(name)) {
+                findings.push(away("no answer".to_owned()));
+                continue;
+            }
+            let mut facts = match self.or_told(None, server.facts().await)? {
+                Ok(facts) => facts,
+                Err(told) => {
+                    findings.push(away(told.message));
+                    continue;
+                }
+            };
             (facts.queues, facts.lacking) = (queues.clone(), lacking.clone());
             let judged = advice::judge(&facts).into_iter();
             findings.extend(judged.map(|finding| Finding { id: name.clone(), ..finding }));
