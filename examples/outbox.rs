@@ -158,10 +158,10 @@ async fn main() -> Result<()> {
     let mut worker = Worker::builder(&client).data(runs.clone()).handler(welcome).build()?;
     let killed = relay(&client, &database, Dies::BeforeItDeletes).await;
     println!("first relay: {killed:?}");
-    println!("{} jobs ran before it was back", worker.run_until_empty().await.completed);
+    println!("{} jobs ran before it was back", worker.run_until_empty().await?.completed);
     let relayed = relay(&client, &database, Dies::Never).await?;
     println!("second relay: {relayed:?}");
-    let again = worker.run_until_empty().await.completed;
+    let again = worker.run_until_empty().await?.completed;
 
     let left: i64 = sqlx::query_scalar("SELECT count(*) FROM outbox").fetch_one(&database).await?;
     let runs = runs.0.lock().map_err(|_| "poisoned")?;

@@ -104,7 +104,7 @@ impl Kit {
     /// Runs what is due, one job after another, also what handlers enqueue meanwhile, until nothing is
     /// left but what is due later. Says what was done in this call. The clock stands still.
     pub async fn drain(&self, worker: &mut Worker) -> Report {
-        worker.run_until_empty().await
+        worker.run_until_empty().await.expect("a store in memory is there")
     }
 
     /// Moves the clock on, and does what time has made due: jobs become pending, expire, are

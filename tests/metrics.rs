@@ -122,7 +122,7 @@ async fn every_job_is_counted_under_a_bounded_name() {
         let builder = Worker::builder(&bench.client).backoff(|_| HOUR).handler(handler);
         builder.timeout(Duration::from_millis(20))
     };
-    builder().build().expect("a worker").run_until_empty().await;
+    builder().build().expect("a worker").run_until_empty().await.expect("in memory");
     expect(
         &snapshotter,
         &[
@@ -140,7 +140,13 @@ async fn every_job_is_counted_under_a_bounded_name() {
     // Whatever kinds producers make up: without a handler of their own they are one, `other`.
     bench.clock.advance(HOUR);
     let service = tower::service_fn(|_: Context| async { Ok::<_, BoxError>(Answer::NONE) });
-    builder().fallback(service).build().expect("a worker").run_until_empty().await;
+    builder()
+        .fallback(service)
+        .build()
+        .expect("a worker")
+        .run_until_empty()
+        .await
+        .expect("in memory");
     expect(
         &snapshotter,
         &[

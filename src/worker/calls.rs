@@ -20,6 +20,9 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// refuses it, which no repeat will mend.
 const REST: Duration = Duration::from_secs(1);
 
+/// A queue's calls that fail are told of at most so often.
+const LOG_PAUSE: Duration = Duration::from_secs(10);
+
 /// What came of a call, or of the rest after one that failed.
 pub(super) enum Heard<T, E> {
     Answer(QueueName, Result<T, E>),
@@ -41,6 +44,26 @@ pub(super) struct Calls<T, E> {
     round: HashSet<QueueName>,
     /// Queues whose last call failed, or that a round gave up waiting for.
     failing: HashSet<QueueName>,
+}
+
+/// When it was last told that something fails, for each queue: what goes on failing is told of now and then.
+#[derive(Default)]
+pub(super) struct Told(HashMap<QueueName, Instant>);
+
+impl Told {
+    /// Whether it is time to tell.
+    pub(super) fn is_due(&mut self, queue: &QueueName) -> bool {
+        let is_due = self.0.get(queue).is_none_or(|at| at.elapsed() >= LOG_PAUSE);
+        if is_due {
+            self.0.insert(queue.clone(), Instant::now());
+        }
+        is_due
+    }
+
+    /// It succeeds again.
+    pub(super) fn forget(&mut self, queue: &QueueName) {
+        self.0.remove(queue);
+    }
 }
 
 #[derive(PartialEq, Eq)]

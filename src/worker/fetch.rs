@@ -3,7 +3,7 @@
 
 use super::{
     Context, Shared,
-    calls::{Calls, Heard},
+    calls::{Calls, Heard, Told},
     execute::execute,
     running::trusted,
     sources::{Queues, Sources},
@@ -56,6 +56,7 @@ pub(super) struct Fetcher {
     claims: Calls<Claims, StoreError>,
     /// Queues that were to be asked while a claim of them was out: jobs may have come after it.
     to_ask_again: HashSet<QueueName>,
+    told: Told,
     breadth: Breadth,
 }
 
@@ -104,6 +105,7 @@ impl Fetcher {
             blocked: None,
             claims: Calls::new(),
             to_ask_again: HashSet::new(),
+            told: Told::default(),
             breadth: Breadth::default(),
             shared,
             runs,
@@ -232,11 +234,14 @@ impl Fetcher {
             Heard::Answer(queue, Ok(Claims { jobs, more })) => {
                 let more = more || self.to_ask_again.remove(&queue);
                 let count = jobs.len();
+                self.told.forget(&queue);
                 self.start(&queue, jobs, slots);
                 Taken { queue, jobs: count, more }
             }
             Heard::Answer(queue, Err(error)) => {
-                tracing::error!(%queue, %error, "claim failed; trying again");
+                if self.told.is_due(&queue) {
+                    tracing::error!(%queue, %error, "claims fail; trying again");
+                }
                 Taken { queue, jobs: 0, more: false }
             }
         };

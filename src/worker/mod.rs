@@ -42,7 +42,11 @@ pub use progress::Progress;
 pub use report::Report;
 pub use shutdown::Shutdown;
 
-use crate::{Client, model::WorkerId, store::Store};
+use crate::{
+    Client,
+    model::{StoreError, WorkerId},
+    store::Store,
+};
 use context::Surroundings;
 use handler::Handlers;
 use hooks::Hooks;
@@ -190,21 +194,27 @@ impl Worker {
 
     /// Runs what can be run now, one job after another, and returns when nothing is left but what is
     /// due later: for tests and for programs that are started by a timer. Says what was done in this
-    /// call. Hooks that it called are waited for, half a second at most. It ends early if the store
-    /// fails; what it could not settle comes back when its lease ends.
+    /// call. Hooks that it called are waited for, half a second at most.
+    ///
+    /// # Errors
+    /// The store's, which end it early. What was done before is done, and logged; a job that could not be
+    /// settled before its lease was lost comes back.
     ///
     /// # Cancel safety
     /// Dropped before its end it lets go of the job in hand: the handler is told to stop, and the job
     /// runs again when its lease ends.
-    pub async fn run_until_empty(&mut self) -> Report {
+    pub async fn run_until_empty(&mut self) -> Result<Report, StoreError> {
         let shared = &self.shared;
         let keeper = Keeper::start(shared);
         let before = *shared.report();
-        until_empty::run_until_empty(shared).await;
+        let ended = until_empty::go_through(shared).await;
         shared.hooks.over().await;
         keeper.end().await;
         beat::leave(shared).await;
-        shared.report().since(&before)
+        let report = shared.report().since(&before);
+        ended.map(|()| report).inspect_err(|error| {
+            tracing::error!(%error, ?report, "stopped; what is left waits");
+        })
     }
 
     async fn live(self) -> Report {

@@ -177,7 +177,8 @@ fn refused(shared: &Shared, job: &Unsettled, error: &StoreError) {
     given_up(shared, job);
 }
 
-fn given_up(shared: &Shared, job: &Unsettled) {
+/// A job is not this worker's any more, and was not settled by it.
+pub(super) fn given_up(shared: &Shared, job: &Unsettled) {
     shared.running.remove(&job.context);
     shared.report().count(Outcome::Lost);
     if let Some(meter) = &job.meter {

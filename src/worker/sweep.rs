@@ -2,7 +2,7 @@
 
 use super::{
     Shared,
-    calls::{Calls, Heard},
+    calls::{Calls, Heard, Told},
     meters,
 };
 use crate::{
@@ -19,14 +19,13 @@ const PAUSE: Duration = Duration::from_millis(1_500);
 const LEAST_PAUSE: Duration = Duration::from_millis(5);
 /// After a wake token, which may mean an earlier due time than the last sweep saw.
 const SOON: Duration = Duration::from_millis(50);
-/// A queue's sweep that fails is told of at most so often.
-const LOG_PAUSE: Duration = Duration::from_secs(10);
 /// A sweep that took so long has met an outage of the store.
 const OUTAGE: Duration = Duration::from_secs(1);
 
 /// Sweeps all queues of the worker until it is dropped.
 pub(super) async fn sweep_queues(shared: Arc<Shared>) {
-    let mut sweeps = Sweeps { shared, calls: Calls::new(), troubles: HashMap::new() };
+    let mut sweeps =
+        Sweeps { shared, calls: Calls::new(), troubles: HashMap::new(), told: Told::default() };
     let mut next = Instant::now();
     loop {
         tokio::select! {
@@ -45,6 +44,7 @@ struct Sweeps {
     /// What each sweep found, and how long it took.
     calls: Calls<(Swept, Duration), StoreError>,
     troubles: HashMap<QueueName, Trouble>,
+    told: Told,
 }
 
 /// A queue that could not be swept, or not for a while. An outage is not a crash: after one, whoever
@@ -53,7 +53,6 @@ struct Trouble {
     /// The store did not answer.
     away: bool,
     spare_leases_until: Instant,
-    told_at: Instant,
 }
 
 impl Sweeps {
@@ -97,6 +96,7 @@ impl Sweeps {
                     self.shared.look.notify_one();
                 }
                 tell(&self.shared, &queue, swept);
+                self.told.forget(&queue);
                 if took > OUTAGE {
                     self.spare(queue, false);
                 } else if let Some(trouble) = self.troubles.get_mut(&queue) {
@@ -116,11 +116,8 @@ impl Sweeps {
             }
             // It is this queue's own, and no reason to spare leases.
             Err(error) => {
-                let told = self.troubles.get(&queue).map(|trouble| trouble.told_at);
-                if told.is_none_or(|at| at.elapsed() >= LOG_PAUSE) {
+                if self.told.is_due(&queue) {
                     tracing::warn!(%queue, %error, "sweep failed; trying again");
-                    let trouble = Trouble { away: false, spare_leases_until: now, told_at: now };
-                    self.troubles.insert(queue, trouble);
                 }
                 now + PAUSE
             }
@@ -128,9 +125,8 @@ impl Sweeps {
     }
 
     fn spare(&mut self, queue: QueueName, away: bool) {
-        let now = Instant::now();
-        let spare_leases_until = now + self.shared.lease / 3;
-        self.troubles.insert(queue, Trouble { away, spare_leases_until, told_at: now });
+        let spare_leases_until = Instant::now() + self.shared.lease / 3;
+        self.troubles.insert(queue, Trouble { away, spare_leases_until });
         self.shared.extend_now.notify_one();
     }
 }

@@ -1,24 +1,24 @@
 //! A worker without loops: runs what can be run now, one job after another.
 
 use super::{
-    CancelReason, Context, Shared, execute::run, running::trusted, settle::settle_queue, sources,
-    sweep,
+    CancelReason, Context, Shared,
+    execute::run,
+    running::trusted,
+    settle::{given_up, settle_queue},
+    sources, sweep,
 };
 use crate::{
     model::StoreError,
     store::{Claim, Pace},
 };
-use std::sync::Arc;
-use tokio::time::Instant;
+use std::{sync::Arc, time::Duration};
+use tokio::time::{Instant, sleep};
 
-/// Runs until nothing is claimable, or the store fails.
-pub(super) async fn run_until_empty(shared: &Arc<Shared>) {
-    if let Err(error) = go_through(shared).await {
-        tracing::error!(%error, "stopped; what is left waits");
-    }
-}
+/// A call that was repeated for the store's whole budget is made again after so long.
+const AFTER_FAILURE: Duration = Duration::from_millis(500);
 
-async fn go_through(shared: &Arc<Shared>) -> Result<(), StoreError> {
+/// Runs until nothing is claimable.
+pub(super) async fn go_through(shared: &Arc<Shared>) -> Result<(), StoreError> {
     let mut sources = sources::Sources::new(shared.order);
     while !shared.shutdown.is_quiet() {
         if shared.selection.is_open() {
@@ -33,8 +33,14 @@ async fn go_through(shared: &Arc<Shared>) -> Result<(), StoreError> {
         let Some(context) = claim_one(shared, &mut sources).await? else { return Ok(()) };
         let _in_hand = InHand { shared, context: context.clone() };
         let queue = context.queue().clone();
-        let mut unsettled = vec![run(shared, context).await];
+        let mut unsettled = vec![run(shared, context.clone()).await];
         while let Err(again) = settle_queue(shared.clone(), queue.clone(), unsettled).await {
+            if shared.running.is_lost(&context) {
+                again.iter().for_each(|job| given_up(shared, job));
+                let text = format!("job {} ran, and could not be settled in time", context.id());
+                return Err(StoreError::Unavailable(text));
+            }
+            sleep(AFTER_FAILURE).await;
             unsettled = again;
         }
     }

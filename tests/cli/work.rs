@@ -290,3 +290,23 @@ async fn what_cannot_be_run_is_refused() {
         assert!(message.contains(field), "{args:?}: {message}");
     }
 }
+
+/// A timer's job that could do nothing must not look like one that had nothing to do.
+#[tokio::test]
+async fn a_store_that_ends_it_early_is_an_error() {
+    let sprag = Program::start().await;
+    sprag.add("a", &[]);
+    let mut user = redis::cmd("ACL");
+    user.arg(&["SETUSER", "u", "on", ">p", "~*", "&*", "+@all", "-zmscore"]);
+    user.query_async::<()>(&mut sprag.server.connection().await).await.expect("set");
+    let url = sprag.server.url() + "?user=u&pass=p";
+    for (url, code, told) in [(&*url, 1, "ZMSCORE"), ("redis+unix:///no/such/socket", 9, "no/such")]
+    {
+        let started = Instant::now();
+        let ran = sprag.run(&["--url", url, "work", "q", "--until-empty", "--exec", "true"]);
+        let last = ran.stderr.lines().last().unwrap_or_default();
+        assert!(ran.code == code && last.starts_with("sprag: ") && last.contains(told), "{ran:?}");
+        assert!(started.elapsed() < PATIENCE, "{:?}", started.elapsed());
+    }
+    assert_eq!(sprag.show("a")["state"], "pending");
+}

@@ -102,7 +102,7 @@ impl Bench {
 
 /// Runs what can be run now.
 pub(crate) async fn run(builder: WorkerBuilder) -> Report {
-    builder.build().expect("a worker").run_until_empty().await
+    builder.build().expect("a worker").run_until_empty().await.expect("in memory")
 }
 
 pub(crate) fn queue() -> QueueName {

@@ -25,13 +25,13 @@ async fn what_is_due_later_waits_for_the_clock_and_each_report_is_of_one_call() 
         if attempt == 0 { Err("not yet") } else { Ok(()) }
     };
     let mut worker = bench.worker().handler(handler).build().expect("a worker");
-    assert_eq!(worker.run_until_empty().await, sprag::Report::default());
+    assert_eq!(worker.run_until_empty().await, Ok(sprag::Report::default()));
     bench.clock.advance(HOUR);
-    let report = worker.run_until_empty().await;
+    let report = worker.run_until_empty().await.expect("in memory");
     assert_eq!((report.retried, report.completed), (1, 0));
     assert_eq!(bench.told().await.0, State::Retry);
     bench.clock.advance(HOUR);
-    let report = worker.run_until_empty().await;
+    let report = worker.run_until_empty().await.expect("in memory");
     assert_eq!((report.retried, report.completed), (0, 1));
     assert_eq!(bench.job().await.state, State::Completed);
 }
@@ -43,7 +43,7 @@ async fn a_worker_that_was_told_to_stop_runs_nothing() {
     let handler = |_: Task| async { Ok::<_, Verdict>(()) };
     let mut worker = bench.worker().handler(handler).build().expect("a worker");
     worker.shutdown().quiet();
-    assert_eq!(worker.run_until_empty().await.completed, 0);
+    assert_eq!(worker.run_until_empty().await.expect("in memory").completed, 0);
 }
 
 #[tokio::test]
@@ -74,9 +74,9 @@ async fn dropped_it_lets_go_of_the_job_in_hand() {
     // A later call does not extend it.
     bench.clock.advance(ms(20_000));
     bench.client.enqueue(task("b")).await.expect("admitted");
-    assert_eq!(worker.run_until_empty().await.completed, 1);
+    assert_eq!(worker.run_until_empty().await.expect("in memory").completed, 1);
     bench.clock.advance(ms(10_001));
-    assert_eq!(worker.run_until_empty().await.completed, 1);
+    assert_eq!(worker.run_until_empty().await.expect("in memory").completed, 1);
     assert_eq!(log.all(), ["first", "shutdown"]);
     assert_eq!(bench.job().await.crash, 1);
 }

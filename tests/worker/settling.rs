@@ -78,3 +78,24 @@ async fn a_worker_that_ends_gives_a_settlement_up_when_the_lease_is_gone() {
     bench.until_done().await;
     assert_eq!((other.stop().await.completed, log.count("start a")), (1, 2));
 }
+
+/// Without loops it cannot go on for ever: it ends when the job may be another's.
+#[tokio::test]
+async fn a_worker_that_runs_until_empty_ends_when_it_cannot_settle_before_the_lease_is_lost() {
+    let (bench, log) = (Bench::new().await, Log::new());
+    let proxy = Proxy::in_front_of(&bench.server).await;
+    let client = client_with_budget(&proxy.url(), ms(100));
+    let built = worker(&client, &log, succeed).lease(ms(900)).build();
+    let mut worker = built.expect("a worker");
+    bench.enqueue(&["a"]).await;
+    assert_eq!(worker.run_until_empty().await.expect("it settles").completed, 1);
+    proxy.on("complete").times(u64::MAX).answer_error("BUSY Redis is busy running a script.");
+    // Leases are not extended either.
+    proxy.on("extend").times(u64::MAX).answer_error("BUSY Redis is busy running a script.");
+    bench.enqueue(&["b"]).await;
+    let error = worker.run_until_empty().await.expect_err("it cannot settle");
+    assert!(error.to_string().contains("job b ran, and could not be settled"), "{error}");
+    proxy.disarm();
+    let report = worker.run_until_empty().await.expect("it settles");
+    assert!(report.completed <= 1, "{report:?}");
+}

@@ -7,7 +7,8 @@ use crate::{args::Global, connect, fail::Failure, out, units};
 use child::Child;
 use serde::Serialize;
 use sprag::{
-    Context, StoreError, Worker,
+    Client, Context, StoreError, Worker,
+    store::Callers,
     worker::{Answer, BoxError, Report, Shutdown, WorkerBuilder},
 };
 use std::{process::ExitCode, sync::Arc, time::Duration};
@@ -64,7 +65,8 @@ pub(crate) struct Args {
     /// Serve a queue only while those named before it are empty
     #[arg(long)]
     strict: bool,
-    /// Run what can be run now, one command after another, and end
+    /// Run what can be run now, one command after another, and end: with an error's exit code if the
+    /// store ended it
     #[arg(long, conflicts_with = "concurrency")]
     until_empty: bool,
 }
@@ -92,7 +94,7 @@ struct Done {
 pub(crate) async fn work(global: &Global, args: Args) -> Result<ExitCode, Failure> {
     let mut worker = builder(global, &args)?.build()?;
     let report = if args.until_empty {
-        worker.run_until_empty().await
+        worker.run_until_empty().await?
     } else {
         if !global.quiet {
             eprintln!("worker {} works; Ctrl-C drains", worker.id());
@@ -124,7 +126,13 @@ fn builder(global: &Global, args: &Args) -> Result<WorkerBuilder, Failure> {
         kill_after: args.kill_after,
     });
     let service = tower::service_fn(move |context: Context| run(how.clone(), context));
-    let mut builder = Worker::builder(&connect::client(global)?)
+    // One that ends has somebody who waits for it, or tries again.
+    let client = if args.until_empty {
+        Client::new(connect::store_of(global, Callers::Random)?)
+    } else {
+        connect::client(global)?
+    };
+    let mut builder = Worker::builder(&client)
         .fallback(service)
         .concurrency(args.concurrency)
         .lease(args.lease)
