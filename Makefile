@@ -4,7 +4,7 @@
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: ## A tour of a minute, on a Redis of its own unless SPRAG_REDIS_URL or REDIS_URL is set
+demo: ## A tour of twenty seconds, on a Redis of its own unless SPRAG_REDIS_URL or REDIS_URL is set
 	@test -n "$$SPRAG_REDIS_URL$$REDIS_URL" || scripts/need redis-server || \
 		echo "make demo: no Redis to be had; the demo makes a shorter tour in memory" >&2
 	cargo build --release --features cli

@@ -74,7 +74,7 @@ impl Enqueue {
 
     /// When the job is no longer worth running, by Redis' clock: then it is archived as `expired`, and
     /// a handler that runs is told to stop. A past one is refused as `Invalid`. In place of the
-    /// type's [`DEADLINE`](Job::DEADLINE).
+    /// type's [`DEADLINE`](crate::Job::DEADLINE).
     pub fn deadline(self, when: impl Into<When>) -> Self {
         let when = when.into();
         self.with(|job| job.deadline(when))

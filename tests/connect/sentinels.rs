@@ -56,6 +56,34 @@ async fn what_a_sentinel_refuses_is_about_its_own_user() {
     assert!(why.contains("sentinel_user and sentinel_pass") && !why.contains("wrong"), "{why}");
 }
 
+/// docs/deployment.md names these rules.
+#[tokio::test]
+async fn the_rules_for_a_sentinel_s_user_are_enough_and_he_hears_of_a_switch() {
+    let sentinels = Sentinels::start().await;
+    let rules = ["+sentinel|get-master-addr-by-name", "+subscribe", "+ping", "&+switch-master"];
+    for sentinel in &sentinels.sentinels {
+        let mut user = redis::cmd("ACL");
+        user.arg(&["SETUSER", "app", "on", ">secret"]).arg(&rules);
+        user.query_async::<()>(&mut sentinel.connection().await).await.expect("ACL SETUSER");
+    }
+    let url = format!("{}?sentinel_user=app&sentinel_pass=secret", sentinels.url());
+    let store = RedisStore::builder(url).build().expect("a store");
+    assert_eq!(store.queues().await, Ok(Vec::new()));
+    let sentinel = &sentinels.sentinels[0];
+    let started = Instant::now();
+    loop {
+        let mut count = redis::cmd("PUBSUB");
+        count.arg("NUMSUB").arg("+switch-master");
+        let (_, count): (String, u64) =
+            count.query_async(&mut sentinel.connection().await).await.expect("PUBSUB");
+        if count > 0 {
+            break;
+        }
+        assert!(started.elapsed() < crate::support::PATIENCE, "nobody listens");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
 /// One of them that is of no use does not keep the others from being asked, and is not asked first again.
 #[tokio::test]
 async fn one_bad_sentinel_among_good_ones_is_passed_over() {

@@ -28,8 +28,8 @@ impl Answer {
 }
 
 /// An `async fn` that runs jobs of one type: its first argument is the job, the others, up to eight,
-/// are whatever implements [`FromJob`]: [`Context`], [`Data<T>`](Data), [`JobId`](crate::JobId),
-/// [`Attempt`], [`Fence`](crate::Fence), [`Headers`] … It returns `Result<R, E>`: any `R` that can be
+/// are whatever implements [`FromJob`]: [`Context`], [`Data<T>`](crate::worker::Data), [`JobId`](crate::JobId),
+/// [`Attempt`](crate::worker::Attempt), [`Fence`](crate::Fence), [`Headers`](crate::worker::Headers) … It returns `Result<R, E>`: any `R` that can be
 /// serialised, any `E` that can become a `Box<dyn Error + Send + Sync>`.
 ///
 /// ```

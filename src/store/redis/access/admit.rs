@@ -108,7 +108,8 @@ impl Inner {
                 let advice = what_to_do(role);
                 let user = &self.user;
                 Err(backend(format!(
-                    "user {user} may not run {missing}, as a {role} must; {advice}"
+                    "user {user} may not run {missing}, as {} must; {advice}",
+                    role.with_article()
                 )))
             }
         }
@@ -139,7 +140,12 @@ impl Inner {
     fn say_who(&self, roles: &[Role], mut fault: Fault) -> Fault {
         let forbidden = fault.forbidden;
         if let (true, StoreError::Backend(why), [role, ..]) = (forbidden, &mut fault.error, roles) {
-            *why = format!("{why} (user {}, a {role}); {}", self.user, what_to_do(role));
+            *why = format!(
+                "{why} (user {}, {}); {}",
+                self.user,
+                role.with_article(),
+                what_to_do(role)
+            );
         }
         fault
     }

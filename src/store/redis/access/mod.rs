@@ -93,6 +93,14 @@ impl Role {
     }
 }
 
+impl Role {
+    /// Of an error's text: `a worker`.
+    pub(super) fn with_article(self) -> String {
+        let article = if self == Self::Operator { "an" } else { "a" };
+        format!("{article} {self}")
+    }
+}
+
 impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
