@@ -72,11 +72,11 @@ async fn the_rules_for_a_sentinel_s_user_are_enough_and_he_hears_of_a_switch() {
     let sentinel = &sentinels.sentinels[0];
     let started = Instant::now();
     loop {
-        let mut count = redis::cmd("PUBSUB");
-        count.arg("NUMSUB").arg("+switch-master");
-        let (_, count): (String, u64) =
-            count.query_async(&mut sentinel.connection().await).await.expect("PUBSUB");
-        if count > 0 {
+        let mut list = redis::cmd("CLIENT");
+        list.arg(&["LIST", "TYPE", "pubsub"]);
+        let list: String =
+            list.query_async(&mut sentinel.connection().await).await.expect("CLIENT LIST");
+        if list.lines().any(|line| line.contains(" user=app ") && line.contains(" sub=1 ")) {
             break;
         }
         assert!(started.elapsed() < crate::support::PATIENCE, "nobody listens");
