@@ -78,6 +78,7 @@ fn a_file_that_is_none_is_told_when_the_store_is_made() {
         format!("rediss://localhost?ca={ca}&cert={cert}&key={key}")
     };
     let (ca, cert, key) = (shown(&all.ca), shown(cert), shown(key));
+    let other = shown(&all.stranger.key);
     build(&url(&ca, &cert, &key)).expect("good files");
     for (url, words) in [
         (url("/no/ca", &cert, &key), ["url ca", "/no/ca", "No such file"]),
@@ -86,6 +87,7 @@ fn a_file_that_is_none_is_told_when_the_store_is_made() {
         (url(&key, &cert, &key), ["url ca", &key, "no certificate in PEM"]),
         (url(&ca, &key, &key), ["url cert", &key, "no certificate in PEM"]),
         (url(&ca, &cert, &cert), ["url key", &cert, "no private key in PEM"]),
+        (url(&ca, &cert, &other), [&*format!("url key: {other}"), &*format!("cert={cert}"), "fit"]),
         (format!("rediss://localhost?cert={cert}"), ["url cert", "key", "both"]),
     ] {
         says(&invalid(build(&url).map(drop)), &words);

@@ -2,7 +2,8 @@
 
 #[cfg(feature = "sentinel")]
 use super::sentinels::Sentinels;
-use super::target::{Login, Server, Target, TlsFiles};
+use super::target::{Login, Server, Target};
+use super::tls::{self, Tls};
 use crate::{model::StoreError, store::redis::fault::Fault};
 use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
 use redis::{
@@ -84,16 +85,10 @@ pub(super) struct Dialing {
     tls: Option<Tls>,
 }
 
-#[cfg(feature = "tls")]
-type Tls = redis::TlsCertificates;
-#[cfg(not(feature = "tls"))]
-#[derive(Clone)]
-enum Tls {}
-
 impl Dialing {
     /// Reads the certificates.
     pub(super) fn new(target: &Target) -> Result<Self, StoreError> {
-        let tls = target.tls.as_ref().map(read_certificates).transpose()?;
+        let tls = target.tls.as_ref().map(tls::read).transpose()?;
         let mut redis = logged_in(&target.login).set_db(target.db.into());
         redis =
             redis.set_protocol(target.protocol).set_lib_name("sprag", env!("CARGO_PKG_VERSION"));
@@ -178,51 +173,4 @@ fn tcp_settings() -> TcpSettings {
 /// redis-rs does not repeat a URL, and with it a password, in these texts.
 fn unusable(error: &redis::RedisError) -> StoreError {
     StoreError::Invalid(format!("url: {error}"))
-}
-
-#[cfg(not(feature = "tls"))]
-fn read_certificates(_: &TlsFiles) -> Result<Tls, StoreError> {
-    Err(StoreError::Invalid("url scheme: TLS needs sprag's feature \"tls\"".into()))
-}
-
-/// Reads the files, and sees whether they are what they should be: a mistake shows here, not at the
-/// first call.
-#[cfg(feature = "tls")]
-fn read_certificates(files: &TlsFiles) -> Result<Tls, StoreError> {
-    use redis::ClientTlsConfig;
-    // rustls asks the process for its cryptography, and panics if two are linked and none was chosen.
-    // Somebody else's choice stays.
-    if rustls::crypto::CryptoProvider::get_default().is_none() {
-        let ours = rustls::crypto::ring::default_provider().install_default();
-        ours.unwrap_or_else(|_| tracing::debug!("somebody else chose the cryptography meanwhile"));
-    }
-    let client_tls = match (&files.cert, &files.key) {
-        (Some(cert), Some(key)) => {
-            Some(ClientTlsConfig { client_cert: pem("cert", cert)?, client_key: pem("key", key)? })
-        }
-        _ => None,
-    };
-    let root_cert = files.ca.as_ref().map(|ca| pem("ca", ca)).transpose()?;
-    Ok(redis::TlsCertificates { client_tls, root_cert })
-}
-
-#[cfg(feature = "tls")]
-fn pem(option: &str, file: &std::path::Path) -> Result<Vec<u8>, StoreError> {
-    use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
-    // Somebody may have put the contents in the name's place.
-    if file.as_os_str().to_string_lossy().contains("-----BEGIN") {
-        return Err(StoreError::Invalid(format!(
-            "url {option}: must be a file's name, not its text"
-        )));
-    }
-    let shown = file.display();
-    let unreadable =
-        |why: &dyn fmt::Display| StoreError::Invalid(format!("url {option}: {shown}: {why}"));
-    let bytes = std::fs::read(file).map_err(|e| unreadable(&e))?;
-    let good = match option {
-        "key" => PrivateKeyDer::from_pem_slice(&bytes).is_ok(),
-        _ => CertificateDer::pem_slice_iter(&bytes).next().is_some_and(|first| first.is_ok()),
-    };
-    let wanted = if option == "key" { "no private key in PEM" } else { "no certificate in PEM" };
-    if good { Ok(bytes) } else { Err(unreadable(&wanted)) }
 }

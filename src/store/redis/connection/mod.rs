@@ -1,8 +1,9 @@
 //! Connections: to one server, to the master that sentinels name, or to the nodes of a cluster.
 //!
-//! `target` reads the URL, `dial` opens a connection, `gate` says when not to, `checks` look at the
-//! server, `link` has the connections to one server, `pool` those for work that would hold up others,
-//! `cluster` finds the node of a key, `sentinels` ask for the master, `switch` hears of another.
+//! `target` reads the URL, `tls` its certificates, `dial` opens a connection, `gate` says when not to,
+//! `checks` look at the server, `link` has the connections to one server, `pool` those for work that
+//! would hold up others, `cluster` finds the node of a key, `sentinels` ask for the master, `switch`
+//! hears of another.
 
 mod checks;
 #[cfg(feature = "cluster")]
@@ -16,6 +17,7 @@ mod sentinels;
 #[cfg(feature = "sentinel")]
 mod switch;
 mod target;
+mod tls;
 
 pub(super) use link::WATCHDOG;
 pub(super) use target::Target;
